@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Sourced by init: what must hold after the command, whatever its exit code.
+
+DAMAGE='BUG:|WARNING:|Oops|general protection fault|possible circular|inconsistent lock'
+DAMAGE+='|suspicious RCU|possible recursive|held lock|KASAN|UBSAN|ODEBUG|kmemleak: [0-9]+ new'
+DAMAGE+='|[Ll]eak(ed|s|ing)?[ :]|blocked for more than|refcount_t|list_(add|del) corruption'
+DAMAGE+='|Call Trace|scheduling while atomic|sleeping function|[Uu]nbalanced'
+# These words are in harmless messages too.
+HARMLESS='Kernel memory leak detector|kmemleak: Automatic|RCU restricting|lockdep|Spectre'
+
+scan_kmemleak() {
+	local file=/sys/kernel/debug/kmemleak
+	[ -w $file ] || return 0
+	# What is on a list for RCU, or on a CPU's stack, looks lost at the first scan.
+	for _ in 1 2 3; do
+		sleep 2
+		echo scan >$file
+	done
+	[ ! -s $file ] && return
+	echo "vm: kmemleak reports:"
+	cat $file
+	return 1
+}
+
+unload_module() {
+	local name
+	[ -n "$VM_MODULE" ] || return 0
+	name=$(basename "$VM_MODULE" .ko)
+	[ -e "/sys/module/$name" ] || return 0
+	rmmod "$name" || { echo "vm: $name cannot be unloaded" && return 1; }
+}
+
+find_damage() {
+	local bad=0
+	unload_module || bad=1
+	scan_kmemleak || bad=1
+	dmesg >"$OUT/dmesg.log"
+	if grep -E "$DAMAGE" "$OUT/dmesg.log" | grep -vE "$HARMLESS"; then
+		echo "vm: the kernel complained (see above and dmesg.log)"
+		bad=1
+	fi
+	return $bad
+}

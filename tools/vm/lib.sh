@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash disable=SC2034 # variables are used by the scripts that source this
+#
+# Sourced by run, shell and pair after common.sh: one VM from options to verdict.
+
+# QEMU 7.2 cannot set the MSR behind arch-capabilities on every host.
+KVM_CPU=max,-arch-capabilities
+
+vm_defaults() {
+	KERNEL=6.1 STOCK= MODULE= TEST= DEVS=1 TRANSPORT=rdma_rxe TIMEOUT=300 SMP=2 MEM=
+	ICOUNT= OUTDIR= NAME= APPEND= ROLE= MY_IP=10.77.0.1 MY_IP6=fd77::1 PEER_IP= PEER_IP6=
+	GUEST_ENV=() NET=(-nic none) SHELL_MODE=0
+}
+
+VM_HELP='  --kernel K     6.1 (default), rt, 6.12, debug: see tools/vm/kernel
+  --stock        rdma_ucm instead of our module
+  --test         our module with its test code (RDMA_EP_TEST=y)
+  --module FILE  this module instead of a fresh build of the source tree
+  --siw          software iWARP (kernel debug) instead of soft-RoCE
+  --devs N       N netdevs d0, d1... with 10.77.I.1 and an RDMA device each
+  --timeout S    for the command, in the guest (300)
+  --smp N        CPUs (2)          --mem M   memory (1G, debug kernel 3G)
+  --icount       one CPU that counts instructions: 1 virtual ns each
+  --out DIR      files go there ($OUT in the guest); it is made and kept
+  --name N       the same as --out build/vm/N
+  --env A=B      in the environment of the command
+  --append OPTS  more kernel command line'
+
+# vm_option ARGS...: takes one option; VM_SHIFT says how many words it was, 0 for "not mine".
+vm_option() {
+	VM_SHIFT=2
+	case $1 in
+	--kernel) KERNEL=$2 ;;
+	--stock) STOCK=1 VM_SHIFT=1 ;;
+	--test) TEST=--test VM_SHIFT=1 ;;
+	--module) MODULE=$(realpath "$2") ;;
+	--siw) TRANSPORT=siw VM_SHIFT=1 ;;
+	--devs) DEVS=$2 ;;
+	--timeout) TIMEOUT=$2 ;;
+	--smp) SMP=$2 ;;
+	--mem) MEM=$2 ;;
+	--icount) ICOUNT=1 SMP=1 VM_SHIFT=1 ;;
+	--out) OUTDIR=$2 ;;
+	--name) OUTDIR=$BUILD/vm/$2 ;;
+	--env) GUEST_ENV+=("$2") ;;
+	--append) APPEND+=" $2" ;;
+	*) VM_SHIFT=0 ;;
+	esac
+}
+
+# The first files that the guest needs: busybox, our init, and the modules to mount the root.
+vm_initramfs() {
+	local dir version file n=0
+	dir=$("$TOP/tools/vm/kernel" --kernel "$KERNEL" --print-dir)
+	version=$(cat "$dir/version")
+	INITRAMFS=$dir/initramfs.cpio.gz
+	[ "$INITRAMFS" -nt "$TOP/tools/vm/guest/initramfs" ] && [ "$INITRAMFS" -nt "$dir/version" ] && return
+	local tree
+	tree=$(mktemp -d "$dir/initramfs.XXXXXX")
+	mkdir -p "$tree/bin" "$tree/modules"
+	cp /bin/busybox "$tree/bin/"
+	cp "$TOP/tools/vm/guest/initramfs" "$tree/init"
+	modprobe -d "$dir" -S "$version" --show-depends -a \
+		virtio_pci virtio_console 9pnet_virtio 9p overlay |
+		awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree/list"
+	while read -r file; do
+		n=$((n + 1))
+		case $file in
+		*.xz) xz -dc "$file" >"$tree/modules/$n.ko" ;;
+		*) cp "$file" "$tree/modules/$n.ko" ;;
+		esac
+		echo "$n.ko"
+	done <"$tree/list" >"$tree/modules/order"
+	(cd "$tree" && find . -print | cpio -o -H newc --quiet | gzip -1) >"$INITRAMFS.$$"
+	mv "$INITRAMFS.$$" "$INITRAMFS"
+	rm -r "$tree"
+}
+
+# Kernel, module and output folder: everything that must exist before QEMU starts.
+vm_prepare() {
+	VM_KERNEL_DIR=$("$TOP/tools/vm/kernel" --kernel "$KERNEL" --print-dir)
+	vm_initramfs
+	SLOW=1
+	case $KERNEL in debug) SLOW=4 ;; esac
+	[ -n "$MEM" ] || { [ "$KERNEL" = debug ] && MEM=3G; } || MEM=1G
+	if [ -z "$STOCK" ] && [ -z "$MODULE" ]; then
+		MODULE=$("$TOP/tools/vm/build-module" --kernel "$KERNEL" $TEST)
+	fi
+	[ -z "$STOCK" ] || MODULE=
+	KEEP=1
+	mkdir -p "$BUILD/vm"
+	[ -n "$OUTDIR" ] || { OUTDIR=$(mktemp -d "$BUILD/vm/run.XXXXXX") && KEEP=; }
+	mkdir -p "$OUTDIR"
+	OUTDIR=$(realpath "$OUTDIR")
+	exec {VM_LOCK}>"$OUTDIR/vm.lock"
+	flock -n "$VM_LOCK" || die "another VM writes to $OUTDIR"
+	rm -f "$OUTDIR"/vm.* "$OUTDIR"/*.log
+	NONCE=$RANDOM$RANDOM$RANDOM
+}
+
+# vm_configure COMMAND...: what the guest's init reads.
+vm_configure() {
+	printf '%s\n' "$OUTDIR" "$TOP/tools/vm/guest/init" >"$OUTDIR/vm.paths"
+	{
+		printf '%s=%q\n' TOP "$TOP" BUILD "$BUILD" KERNEL "$KERNEL" SLOW "$SLOW" \
+			ROLE "$ROLE" MY_IP "$MY_IP" MY_IP6 "$MY_IP6" PEER_IP "$PEER_IP" \
+			PEER_IP6 "$PEER_IP6" VM_KERNEL_DIR "$VM_KERNEL_DIR" VM_MODULE "$MODULE" \
+			VM_DEVS "$DEVS" VM_TRANSPORT "$TRANSPORT" VM_CWD "$PWD" \
+			VM_TIMEOUT "$TIMEOUT" VM_SHELL "$SHELL_MODE" VM_STTY "${STTY-}"
+		echo "VM_ENV=(${GUEST_ENV[*]@Q})"
+		local -a command=("$@")
+		echo "VM_COMMAND=(${command[*]@Q})"
+	} >"$OUTDIR/vm.conf"
+}
+
+# KVM when it really runs a guest (the device alone proves nothing): tried once per boot of the
+# machine, with a kernel that must come as far as to panic for want of a root.
+vm_has_kvm() {
+	local probe
+	case ${RDMA_EP_ACCEL-} in
+	kvm) return 0 ;;
+	tcg) return 1 ;;
+	esac
+	[ -r /dev/kvm ] && [ -w /dev/kvm ] || return
+	probe=$CACHE/kvm-$(cat /proc/sys/kernel/random/boot_id)
+	if [ ! -s "$probe" ]; then
+		rm -f "$CACHE"/kvm-*
+		if timeout 10 qemu-system-x86_64 -accel kvm -cpu "$KVM_CPU" -m 512M -nodefaults \
+			-display none -no-reboot -kernel "$VM_KERNEL_DIR/vmlinuz" \
+			-append panic=-1 >/dev/null 2>&1; then
+			echo yes
+		else
+			echo no
+		fi >"$probe"
+	fi
+	[ "$(cat "$probe")" = yes ]
+}
+
+# vm_qemu CHARDEV: run the VM to its end, the command's output going to that QEMU chardev.
+vm_qemu() {
+	local cpu=max,la57=off
+	local -a accel=(-accel "tcg,thread=multi")
+	if [ -n "$ICOUNT" ]; then
+		accel=(-accel tcg -icount "shift=0,sleep=off")
+	elif vm_has_kvm; then
+		accel=(-accel kvm) cpu=$KVM_CPU
+	fi
+	local share=local,security_model=none,multidevs=remap
+	timeout --foreground -k 5 $((TIMEOUT + 60 * SLOW + 30)) qemu-system-x86_64 \
+		-M pc "${accel[@]}" -cpu "$cpu" -smp "$SMP" -m "$MEM" \
+		-nodefaults -no-user-config -display none -no-reboot "${NET[@]}" \
+		-kernel "$VM_KERNEL_DIR/vmlinuz" -initrd "$INITRAMFS" -append "$(vm_cmdline)" \
+		-serial "file:$OUTDIR/console.log" -device virtio-serial-pci \
+		-chardev "$1" \
+		-chardev "file,id=verdict,path=$OUTDIR/vm.verdict" \
+		-device "$([ "$SHELL_MODE" = 1 ] && echo virtconsole || echo virtserialport),chardev=out,name=rdma_ep.out" \
+		-device virtserialport,chardev=verdict,name=rdma_ep.verdict \
+		-virtfs "$share,path=/,mount_tag=root,readonly=on" \
+		-virtfs "$share,path=$OUTDIR,mount_tag=out" \
+		2>"$OUTDIR/qemu.log"
+}
+
+vm_cmdline() {
+	printf %s "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 oops=panic panic_on_warn=1" \
+		" mitigations=off random.trust_cpu=on no_timer_check tsc=reliable 8250.nr_uarts=1" \
+		" rcupdate.rcu_cpu_stall_timeout=180 watchdog_thresh=60 audit=0 nowatchdog" \
+		" rdma_ep.nonce=$NONCE$APPEND"
+}
+
+# vm_verdict: the exit code that the guest reported, or 98 when it reported none.
+vm_verdict() {
+	local nonce code rest
+	if { read -r nonce code rest <"$OUTDIR/vm.verdict"; } 2>/dev/null &&
+		[ "$nonce" = "$NONCE" ] && [ -n "$code" ] && [ -z "$rest" ]; then
+		return "$code"
+	fi
+	say "the VM ended without a verdict; the end of $OUTDIR/console.log:"
+	tail -n "${VM_TAIL:-60}" "$OUTDIR/console.log" >&2 || true
+	cat "$OUTDIR/qemu.log" >&2
+	return 98
+}
+
+# Output nobody asked to keep goes when the run was good.
+vm_clean_up() {
+	[ -n "$KEEP" ] || { [ "$1" = 0 ] && rm -r "$OUTDIR"; } || say "logs: $OUTDIR"
+}
