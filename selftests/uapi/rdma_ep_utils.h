@@ -262,8 +262,7 @@ static inline int try_create_channel(int fd, int file_flags, int *channel)
 	};
 	int ret = ep_ioctl(fd, RDMA_EP_CREATE_CHANNEL, &cmd);
 
-	if (!ret)
-		*channel = cmd.out_fd;
+	*channel = ret ? -1 : cmd.out_fd;
 	return ret;
 }
 
@@ -278,8 +277,7 @@ static inline int try_create(int fd, uint32_t ps, int channel, uint64_t cookie,
 	};
 	int ret = ep_ioctl(fd, RDMA_EP_CREATE, &cmd);
 
-	if (!ret)
-		*ep = cmd.out_ep;
+	*ep = ret ? 0 : cmd.out_ep;
 	return ret;
 }
 
@@ -300,8 +298,7 @@ static inline int try_create_ep(int fd, uint32_t flags, uint32_t ps,
 	};
 	int ret = ep_ioctl(fd, RDMA_EP_CREATE_EP, &cmd);
 
-	if (!ret)
-		*ep = cmd.out_ep;
+	*ep = ret ? 0 : cmd.out_ep;
 	return ret;
 }
 
@@ -513,8 +510,7 @@ static inline int try_join(int fd, uint32_t ep, uint32_t join_flags,
 	};
 	int ret = ep_ioctl(fd, RDMA_EP_JOIN, &cmd);
 
-	if (!ret)
-		*group = cmd.out_group;
+	*group = ret ? 0 : cmd.out_group;
 	return ret;
 }
 
