@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What librdmaep offers besides the functions of <rdma/rdma_cma.h>.
+ */
+#ifndef RDMAEP_H
+#define RDMAEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/rdma_cma.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * rdmaep_last_reason() - why the calling thread's last failed call failed
+ *
+ * Return: one of enum rdma_ep_reason_code of <rdma/rdma_ep.h>: numbers that do
+ * not change. 0 (RDMA_EP_REASON_NONE) when errno says it all. A call that
+ * succeeds does not change it.
+ */
+unsigned int rdmaep_last_reason(void);
+
+/**
+ * rdmaep_strerror() - the same as a sentence for people
+ *
+ * Return: a text that is valid until the thread's next failing call; empty if
+ * nothing is known beyond errno. Never NULL.
+ */
+const char *rdmaep_strerror(void);
+
+/**
+ * enum rdmaep_option - names for rdmaep_set_option() and rdmaep_get_option()
+ * @RDMAEP_OPT_TOS: type of service, uint8_t
+ * @RDMAEP_OPT_REUSEADDR: let the port be shared while nobody listens, int
+ * @RDMAEP_OPT_AFONLY: listen for the bound address family only, int
+ * @RDMAEP_OPT_ACK_TIMEOUT: QP's local ACK timeout, 4.096 us * 2^value, 0 to
+ *	31, uint8_t
+ * @RDMAEP_OPT_MIN_RNR_TIMER: QP's minimum RNR NAK timer as IBTA table 45
+ *	encodes it, 0 to 31, uint8_t
+ * @RDMAEP_OPT_NODE_TYPE: use devices of this node type only, uint8_t
+ * @RDMAEP_OPT_CONNECT_TIMEOUT: give up a connect that has not been answered
+ *	after so many ms, 0 for never, uint32_t
+ */
+enum rdmaep_option {
+	RDMAEP_OPT_TOS = 0,
+	RDMAEP_OPT_REUSEADDR = 1,
+	RDMAEP_OPT_AFONLY = 2,
+	RDMAEP_OPT_ACK_TIMEOUT = 3,
+	RDMAEP_OPT_MIN_RNR_TIMER = 5,
+	RDMAEP_OPT_NODE_TYPE = 6,
+	RDMAEP_OPT_CONNECT_TIMEOUT = 7,
+};
+
+/**
+ * rdmaep_set_option() - set an option by its name here
+ * @id: the id
+ * @name: one of enum rdmaep_option
+ * @value: address of the value
+ * @len: its size in bytes, exactly that of the option's type
+ *
+ * Takes what rdma_set_option(3) takes at level RDMA_OPTION_ID, and more.
+ *
+ * Return: 0, or -1 with errno EINVAL (value, size or the id's state do not
+ * permit it) or EOPNOTSUPP (module or kernel do not know the option).
+ */
+int rdmaep_set_option(struct rdma_cm_id *id, enum rdmaep_option name,
+		      const void *value, size_t len);
+
+/**
+ * rdmaep_get_option() - read an option back
+ * @id: the id
+ * @name: one of enum rdmaep_option
+ * @value: where the value goes
+ * @len: its size in bytes, exactly that of the option's type
+ *
+ * Return: 0, or -1 with errno as for rdmaep_set_option().
+ */
+int rdmaep_get_option(struct rdma_cm_id *id, enum rdmaep_option name,
+		      void *value, size_t len);
+
+/**
+ * struct rdmaep_limits - what an id can carry
+ * @max_connect_data: bytes of private data in rdma_connect(), those of
+ *	rdma_addrinfo.ai_connect included
+ * @max_accept_data: bytes of private data in rdma_accept()
+ * @max_reject_data: bytes of private data in rdma_reject()
+ * @max_responder_resources: largest responder_resources of the device
+ * @max_initiator_depth: largest initiator_depth of the device
+ */
+struct rdmaep_limits {
+	uint16_t max_connect_data;
+	uint16_t max_accept_data;
+	uint16_t max_reject_data;
+	uint8_t max_responder_resources;
+	uint8_t max_initiator_depth;
+};
+
+/**
+ * rdmaep_get_limits() - ask for the limits of an id
+ * @id: an id that is bound to a device
+ * @limits: where they go
+ * @size: sizeof(*limits), so that the struct can grow
+ *
+ * Return: 0, or -1 with errno EINVAL (size) or ENODEV (not bound to a device).
+ */
+int rdmaep_get_limits(struct rdma_cm_id *id, struct rdmaep_limits *limits,
+		      size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RDMAEP_H */

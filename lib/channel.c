@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Event channels: files of their own, made by the module.
+ *
+ * A synchronous id has one that nobody asked for, since programs poll it, or
+ * make it non-blocking. So that a program which never looks can have more such
+ * ids than half its limit on files, the library stops making them there: ids
+ * beyond have the fd -1, and wait inside the calls.
+ *
+ * A channel is closed with its id and not kept for the next one: a program may
+ * have put it into an epoll set, and relies on close(2) to take it out.
+ */
+#include <stdlib.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "rdmaep-internal.h"
+
+/* Channels of synchronous ids that are open, and how many there may be. */
+static unsigned int own_channels;
+static unsigned int own_limit;
+
+/**
+ * rdmaep_channel_reserve() - may the library open one more file?
+ *
+ * Return: whether it may; then rdmaep_channel_unreserve() gives it back.
+ */
+bool rdmaep_channel_reserve(void)
+{
+	unsigned int n = __atomic_add_fetch(&own_channels, 1, __ATOMIC_RELAXED);
+	struct rlimit lim;
+
+	if (n <= __atomic_load_n(&own_limit, __ATOMIC_RELAXED))
+		return true;
+
+	/* The program may have raised the limit since. */
+	if (!getrlimit(RLIMIT_NOFILE, &lim)) {
+		unsigned int half = lim.rlim_cur / 2 > UINT32_MAX / 2 ?
+				    UINT32_MAX / 2 : lim.rlim_cur / 2;
+
+		__atomic_store_n(&own_limit, half, __ATOMIC_RELAXED);
+		if (n <= half)
+			return true;
+	}
+
+	rdmaep_channel_unreserve();
+	return false;
+}
+
+/** rdmaep_channel_unreserve() - undo rdmaep_channel_reserve() */
+void rdmaep_channel_unreserve(void)
+{
+	__atomic_sub_fetch(&own_channels, 1, __ATOMIC_RELAXED);
+}
+
+/**
+ * rdmaep_call_new_channel() - make a call that can make a channel as well
+ * @ctx: the context
+ * @nr: RDMA_EP_*, a command that knows RDMA_EP_F_NEW_CHANNEL
+ * @cmd: its argument struct
+ * @fd: the field of @cmd that receives the channel's file descriptor, -1 if
+ *	none was made. The call works without.
+ *
+ * Return: as rdmaep_call().
+ */
+int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
+			    __s32 *fd)
+{
+	struct rdma_ep_hdr *hdr = cmd;
+	int ret;
+
+	*fd = -1;
+	if (rdmaep_channel_reserve()) {
+		hdr->flags |= RDMA_EP_F_NEW_CHANNEL;
+		ret = rdmaep_call(ctx, nr, cmd);
+		if (ret || *fd < 0)
+			rdmaep_channel_unreserve();
+		if (!ret || (errno != EMFILE && errno != ENFILE))
+			return ret;
+		hdr->flags &= ~RDMA_EP_F_NEW_CHANNEL;
+		*fd = -1;
+	}
+	return rdmaep_call(ctx, nr, cmd);
+}
+
+/**
+ * rdmaep_channel_close_own() - close the channel of a synchronous id
+ * @ch: the channel; nothing happens if it has none
+ */
+void rdmaep_channel_close_own(struct rdmaep_channel *ch)
+{
+	int err = errno;
+
+	if (ch->ch.fd < 0)
+		return;
+	close(ch->ch.fd);
+	ch->ch.fd = -1;
+	rdmaep_channel_unreserve();
+	errno = err;
+}
+
+/**
+ * rdma_create_event_channel() - open a channel for events
+ *
+ * Follows rdma_create_event_channel(3).
+ *
+ * Return: the channel, or NULL with errno EMFILE, ENOMEM, or as from opening
+ * the device (ENOENT: the module is not loaded).
+ */
+RDMAEP_API struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rdma_ep_create_channel cmd = {
+		.hdr = RDMAEP_HDR(cmd),
+		.file_flags = O_CLOEXEC,
+	};
+	struct rdmaep_channel *ch;
+
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return NULL;
+
+	ch->ctx = rdmaep_ctx_get();
+	if (!ch->ctx)
+		goto free_channel;
+	if (rdmaep_call(ch->ctx, RDMA_EP_CREATE_CHANNEL, &cmd))
+		goto put_ctx;
+
+	ch->ch.fd = cmd.out_fd;
+	return &ch->ch;
+
+put_ctx:
+	rdmaep_ctx_put(ch->ctx);
+free_channel:
+	free(ch);
+	return NULL;
+}
+
+/**
+ * rdma_destroy_event_channel() - close a channel
+ * @channel: a channel from rdma_create_event_channel(), which no id uses any
+ *	more and whose events are all acknowledged
+ *
+ * Follows rdma_destroy_event_channel(3).
+ */
+RDMAEP_API void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct rdmaep_channel *ch;
+
+	if (!channel)
+		return;
+
+	ch = to_rdmaep_channel(channel);
+	if (ch->owner)	/* goes with its id */
+		return;
+	close(channel->fd);
+	rdmaep_ctx_put(ch->ctx);
+	free(ch);
+}

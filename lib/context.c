@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The process's open file of the device, and the only door to it.
+ *
+ * The file is opened when it is first needed. A child of fork(2) shares the
+ * open file with its parent, so what it creates itself goes to a file of its
+ * own: neither sees the other's new ids. What it has inherited keeps working
+ * in the shared file, for daemons that fork after they have begun to listen.
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "rdmaep-internal.h"
+
+#ifdef HAVE_VALGRIND
+#include <valgrind/memcheck.h>
+#else
+#define VALGRIND_MAKE_MEM_DEFINED(addr, len)	((void)(addr), (void)(len))
+#endif
+
+/* Guards current_ctx and all reference counts of contexts. */
+static pthread_mutex_t ctx_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rdmaep_ctx *current_ctx;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+unsigned int rdmaep_fork_count;
+
+static __thread struct rdma_ep_reason last_reason;
+
+static void ctx_put_locked(struct rdmaep_ctx *ctx)
+{
+	if (--ctx->refs)
+		return;
+	close(ctx->fd);
+	free(ctx);
+}
+
+static void fork_prepare(void)
+{
+	rdmaep_device_lock(true);
+	pthread_mutex_lock(&ctx_lock);
+	pthread_mutex_lock(&rdmaep_lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&rdmaep_lock);
+	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_device_lock(false);
+}
+
+static void fork_child(void)
+{
+	rdmaep_fork_count++;
+	if (current_ctx) {
+		ctx_put_locked(current_ctx);
+		current_ctx = NULL;
+	}
+	fork_parent();
+}
+
+static void fork_register(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+static struct rdmaep_ctx *ctx_open(void)
+{
+	struct rdmaep_ctx *ctx = malloc(sizeof(*ctx));
+
+	if (!ctx)
+		return NULL;
+
+	ctx->fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+	if (ctx->fd < 0) {
+		int err = errno;
+
+		free(ctx);
+		rdmaep_fail(err, RDMA_EP_REASON_NONE, "cannot open %s: %s",
+			    RDMA_EP_DEVICE, strerror(err));
+		return NULL;
+	}
+	ctx->refs = 1;
+	return ctx;
+}
+
+/**
+ * rdmaep_ctx_get() - the context for what is created now
+ *
+ * Opens the device if need be.
+ *
+ * Return: the context with a reference for the caller, or NULL with errno as
+ * from open(2).
+ */
+struct rdmaep_ctx *rdmaep_ctx_get(void)
+{
+	struct rdmaep_ctx *ctx;
+
+	pthread_once(&fork_once, fork_register);
+	pthread_mutex_lock(&ctx_lock);
+	if (!current_ctx)
+		current_ctx = ctx_open();
+	ctx = current_ctx;
+	if (ctx)
+		ctx->refs++;
+	pthread_mutex_unlock(&ctx_lock);
+	return ctx;
+}
+
+/**
+ * rdmaep_ctx_hold() - one more reference
+ * @ctx: the context
+ *
+ * Return: @ctx
+ */
+struct rdmaep_ctx *rdmaep_ctx_hold(struct rdmaep_ctx *ctx)
+{
+	pthread_mutex_lock(&ctx_lock);
+	ctx->refs++;
+	pthread_mutex_unlock(&ctx_lock);
+	return ctx;
+}
+
+/**
+ * rdmaep_ctx_put() - give a reference back
+ * @ctx: the context. It is closed with the last reference, which happens only
+ *	to one that a fork has left behind.
+ */
+void rdmaep_ctx_put(struct rdmaep_ctx *ctx)
+{
+	pthread_mutex_lock(&ctx_lock);
+	ctx_put_locked(ctx);
+	pthread_mutex_unlock(&ctx_lock);
+}
+
+static void debug_reason(int err)
+{
+	if (secure_getenv("RDMAEP_DEBUG"))
+		fprintf(stderr, "rdmaep: %s (errno %d, reason %u)\n",
+			last_reason.text[0] ? last_reason.text : strerror(err),
+			err, last_reason.code);
+}
+
+static void keep_reason(const struct rdma_ep_reason *reason)
+{
+	last_reason = *reason;
+	last_reason.text[sizeof(last_reason.text) - 1] = '\0';
+}
+
+/**
+ * rdmaep_call() - make a call to the module
+ * @ctx: the context
+ * @nr: RDMA_EP_*
+ * @cmd: its argument struct, which starts with a &struct rdma_ep_hdr
+ *
+ * Keeps the reason of a failure for rdmaep_strerror().
+ *
+ * Return: 0, or -1 with errno as the uapi header lists them.
+ */
+int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
+{
+	struct rdma_ep_hdr *hdr = cmd;
+	struct rdma_ep_reason reason;
+	int ret;
+
+	memset(&reason, 0, sizeof(reason));
+	hdr->reason_uptr = (uintptr_t)&reason;
+	ret = ioctl(ctx->fd, nr, cmd);
+	VALGRIND_MAKE_MEM_DEFINED(cmd, hdr->size);
+	VALGRIND_MAKE_MEM_DEFINED(&reason, sizeof(reason));
+	if (!ret) {
+		/* The call went well, but the operation it waited for did not. */
+		if (reason.code)
+			keep_reason(&reason);
+		return 0;
+	}
+	if (ret > 0) {	/* the module never returns a positive value */
+		errno = EPROTO;
+		ret = -1;
+	}
+
+	/* These two are no failure: the operation goes on. */
+	if (errno == EAGAIN || errno == EINTR)
+		return ret;
+
+	keep_reason(&reason);
+	debug_reason(errno);
+	return ret;
+}
+
+/**
+ * rdmaep_call_quiet() - make a call whose result does not matter
+ * @ctx: the context
+ * @nr: RDMA_EP_*
+ * @cmd: its argument struct
+ *
+ * For cleaning up: changes neither errno nor the reason.
+ */
+void rdmaep_call_quiet(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
+{
+	int err = errno;
+
+	if (ioctl(ctx->fd, nr, cmd))
+		errno = err;
+}
+
+/**
+ * rdmaep_fail() - fail for a reason that the library has found itself
+ * @err: errno
+ * @code: the reason
+ * @fmt: its text, as for printf(3)
+ *
+ * Return: -1
+ */
+int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(last_reason.text, sizeof(last_reason.text), fmt, ap);
+	va_end(ap);
+	last_reason.code = code;
+	debug_reason(err);
+	errno = err;
+	return -1;
+}
+
+/**
+ * rdmaep_record_read() - make a record that the kernel has written usable
+ * @rec: the record, of which the kernel writes only what it has to say
+ *
+ * What the kernel left out keeps the zeroes of the caller.
+ */
+void rdmaep_record_read(struct rdma_ep_record *rec)
+{
+	VALGRIND_MAKE_MEM_DEFINED(rec, sizeof(*rec));
+}
+
+/* See rdmaep.h. */
+RDMAEP_API unsigned int rdmaep_last_reason(void)
+{
+	return last_reason.code;
+}
+
+/* See rdmaep.h. */
+RDMAEP_API const char *rdmaep_strerror(void)
+{
+	return last_reason.text;
+}
