@@ -15,6 +15,11 @@
  * zero. Command numbers are made with _IO(), so that they stay the same when
  * a struct grows.
  *
+ * Events that nobody asked for (a disconnect, a removal, ...) have their memory
+ * reserved in the endpoint, completions have it reserved when the operation is
+ * started, so no event is lost. One of the former that happens again before it
+ * was read is reported once.
+ *
  * Errors
  * ------
  * One errno means one thing, for every command:
@@ -69,8 +74,9 @@
  *	included.
  * @flags: In: flags of the command. A flag that the command does not know
  *	is EOPNOTSUPP.
- * @reason_uptr: In: address of a &struct rdma_ep_reason that is written when
- *	the call fails, or 0.
+ * @reason_uptr: In: address of a &struct rdma_ep_reason, or 0. It is written
+ *	when the call fails, and when it succeeds with a record whose status
+ *	is not 0.
  */
 struct rdma_ep_hdr {
 	__u32 size;
@@ -283,6 +289,7 @@ struct rdma_ep_addr {
  * @state: one of &enum rdma_ep_state
  * @transport: one of &enum rdma_ep_transport
  * @num_paths: how many path records there are, even if fewer are in @path
+ * @reserved: 0
  * @pkey: partition key in network byte order
  * @max_connect_data: bytes of private data that connect can carry
  * @max_accept_data: bytes of private data that accept can carry
@@ -368,7 +375,9 @@ struct rdma_ep_info {
  * @info: the endpoint. For a connection request, that of @child.
  * @attr: attributes to move the queue pair to INIT, RTR, RTS
  *
- * read(2) on a channel returns as many whole records as fit.
+ * read(2) on a channel returns as many whole records as fit. The buffer has to
+ * hold sizeof(struct rdma_ep_record) bytes at least; one of exactly that size
+ * gets one record.
  */
 struct rdma_ep_record {
 	__u32 size;
@@ -525,8 +534,6 @@ struct rdma_ep_create {
 #define RDMA_EP_CREATE_EP_PASSIVE	(1 << 8)
 /* RDMA_EP_CREATE_EP: stop when the address is resolved */
 #define RDMA_EP_CREATE_EP_NO_ROUTE	(1 << 9)
-/* RDMA_EP_CREATE_EP: let the port be shared, see RDMA_EP_OPT_REUSEADDR */
-#define RDMA_EP_CREATE_EP_REUSEADDR	(1 << 10)
 
 /**
  * struct rdma_ep_create_ep - ioctl(RDMA_EP_CREATE_EP)

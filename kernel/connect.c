@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * Connections: listen, connect, accept, establish, reject, disconnect.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <rdma/ib_cm.h>
+
+#include "private.h"
+
+/**
+ * struct rdma_ep_deadline - gives up a connect that nobody answers
+ * @work: runs when the time is over
+ * @ep: the endpoint, which waits for the work before it goes
+ * @timeout_ms: how long to wait
+ */
+struct rdma_ep_deadline {
+	struct delayed_work work;
+	struct rdma_ep *ep;
+	u32 timeout_ms;
+};
+
+/*
+ * rdma_cm has no call to give up a connect but to destroy the id. The endpoint
+ * stays, to report what happened.
+ */
+static void rdma_ep_deadline_work(struct work_struct *work)
+{
+	struct rdma_ep_deadline *deadline =
+		container_of(to_delayed_work(work), struct rdma_ep_deadline, work);
+	struct rdma_ep *ep = deadline->ep;
+	struct rdma_ep_event_more *more = NULL;
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->op == RDMA_EP_OP_CONNECT && !ep->dead) {
+		swap(more, ep->op_event);
+		ep->op = RDMA_EP_OP_NONE;
+		WRITE_ONCE(ep->state, RDMA_EP_STATE_FAILED);
+		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT);
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+
+	if (more)
+		rdma_ep_close_id(ep);
+}
+
+/**
+ * rdma_ep_deadline_set - how long connects of this endpoint may take
+ * @ep: the endpoint, locked
+ * @timeout_ms: 0 for as long as rdma_cm tries
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms)
+{
+	lockdep_assert_held(&ep->lock);
+
+	if (!ep->deadline) {
+		if (!timeout_ms)
+			return 0;
+		ep->deadline = kzalloc(sizeof(*ep->deadline), GFP_KERNEL_ACCOUNT);
+		if (!ep->deadline)
+			return -ENOMEM;
+		INIT_DELAYED_WORK(&ep->deadline->work, rdma_ep_deadline_work);
+		ep->deadline->ep = ep;
+	}
+	ep->deadline->timeout_ms = timeout_ms;
+	return 0;
+}
+
+static void rdma_ep_deadline_start(struct rdma_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+
+	if (ep->deadline && ep->deadline->timeout_ms)
+		mod_delayed_work(rdma_ep_wq, &ep->deadline->work,
+				 msecs_to_jiffies(ep->deadline->timeout_ms));
+}
+
+/* The endpoint is dead: nothing starts the work any more. */
+void rdma_ep_deadline_free(struct rdma_ep *ep)
+{
+	if (!ep->deadline)
+		return;
+	cancel_delayed_work_sync(&ep->deadline->work);
+	kfree(ep->deadline);
+	ep->deadline = NULL;
+}
+
+static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 backlog)
+{
+	u32 limit = READ_ONCE(rdma_ep_max_backlog);
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	if (ep->state != RDMA_EP_STATE_IDLE && ep->state != RDMA_EP_STATE_BOUND)
+		return rdma_ep_fail_state(call, ep, "listen");
+	if (!backlog || backlog > limit)
+		backlog = limit;
+
+	/* Requests may come before rdma_listen() returns. */
+	spin_lock(&ep->ctx->ev_lock);
+	ep->backlog = backlog;
+	spin_unlock(&ep->ctx->ev_lock);
+
+	ret = rdma_listen(ep->id, backlog);
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (ret)
+		ep->backlog = 0;
+	else if (ep->state != RDMA_EP_STATE_REMOVED)
+		WRITE_ONCE(ep->state, RDMA_EP_STATE_LISTENING);
+	spin_unlock(&ep->ctx->ev_lock);
+
+	if (ret)
+		return rdma_ep_fail_bind(call, ep, ret,
+					 (struct sockaddr *)&ep->id->route.addr.src_addr);
+	return 0;
+}
+
+int rdma_ep_listen(struct rdma_ep_call *call)
+{
+	struct rdma_ep_listen *cmd = call->cmd;
+	struct rdma_ep *ep;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_listen_locked(call, ep, cmd->backlog);
+	mutex_unlock(&ep->lock);
+
+	if (!ret)
+		ret = rdma_ep_record_answer(call, ep, RDMA_EP_REC_INFO, false, cmd->record_uptr,
+					    cmd->record_len);
+	rdma_ep_put(ep);
+	return ret;
+}
+
+/**
+ * struct rdma_ep_param - connection parameters as rdma_cm wants them
+ * @conn: the parameters; points at @data
+ * @ece: enhanced connection establishment
+ * @data: private data
+ */
+struct rdma_ep_param {
+	struct rdma_conn_param conn;
+	struct rdma_ucm_ece ece;
+	u8 data[RDMA_EP_MAX_DATA];
+};
+
+static int rdma_ep_get_data(struct rdma_ep_call *call, u8 *data, u64 uptr, u16 len)
+{
+	/* A longer one is refused before it is sent: no transport carries it. */
+	if (copy_from_user(data, u64_to_user_ptr(uptr), min_t(u16, len, RDMA_EP_MAX_DATA)))
+		return rdma_ep_fail(call, -EFAULT, RDMA_EP_REASON_NONE,
+				    "bad address of private data");
+	return 0;
+}
+
+static int rdma_ep_get_param(struct rdma_ep_call *call, struct rdma_ep_param *param)
+{
+	struct rdma_ep_connect *cmd = call->cmd;
+	const struct rdma_ep_conn_param *src = &cmd->param;
+
+	if (src->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	param->conn = (struct rdma_conn_param){
+		.private_data = param->data,
+		.responder_resources = src->responder_resources,
+		.initiator_depth = src->initiator_depth,
+		.flow_control = src->flow_control,
+		.retry_count = src->retry_count,
+		.rnr_retry_count = src->rnr_retry_count,
+		.srq = src->srq,
+		.qp_num = src->qp_num & 0xffffff,
+		.qkey = src->qkey,
+	};
+	param->ece.vendor_id = src->ece_vendor_id;
+	param->ece.attr_mod = src->ece_attr_mod;
+	return rdma_ep_get_data(call, param->data, src->private_data_uptr,
+				src->private_data_len);
+}
+
+static int rdma_ep_check_data(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
+			      u16 len)
+{
+	unsigned int max = rdma_ep_max_data(ep->id, op);
+
+	if (len > max)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_DATA_TOO_LONG,
+				    "private data of %u bytes, this transport carries %u", len,
+				    max);
+	return 0;
+}
+
+/* Checks that connect and accept share, and what depends on the id. */
+static int rdma_ep_adapt_param(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
+			       struct rdma_ep_param *param)
+{
+	struct rdma_ep_connect *cmd = call->cmd;
+	int ret;
+
+	ret = rdma_ep_check_data(call, ep, op, cmd->param.private_data_len);
+	if (ret)
+		return ret;
+	param->conn.private_data_len = cmd->param.private_data_len;
+	/* IP port spaces have a qkey of their own. */
+	if (ep->id->route.addr.src_addr.ss_family != AF_IB)
+		param->conn.qkey = 0;
+	return 0;
+}
+
+static int rdma_ep_connect_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
+				  struct rdma_ep_param *param)
+{
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	if (ep->op == RDMA_EP_OP_NONE && ep->state != RDMA_EP_STATE_ROUTE_RESOLVED)
+		return rdma_ep_fail_state(call, ep, "connect");
+	ret = rdma_ep_adapt_param(call, ep, RDMA_EP_OP_CONNECT, param);
+	if (ret)
+		return ret;
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_CONNECT, RDMA_EP_STATE_CONNECTING);
+	if (ret)
+		return ret;
+	ret = rdma_connect_ece(ep->id, &param->conn, &param->ece);
+	if (ret) {
+		rdma_ep_op_abort(ep, RDMA_EP_STATE_ROUTE_RESOLVED);
+		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
+				    "the connection manager could not send the request");
+	}
+	rdma_ep_deadline_start(ep);
+	return 0;
+}
+
+static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
+				 struct rdma_ep_param *param)
+{
+	bool ud = ep->qp_type == IB_QPT_UD;
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	if (ep->state != RDMA_EP_STATE_REQUESTED)
+		return rdma_ep_fail_state(call, ep, "accept");
+	ret = rdma_ep_adapt_param(call, ep, RDMA_EP_OP_ACCEPT, param);
+	if (ret)
+		return ret;
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_ACCEPT, RDMA_EP_STATE_ACCEPTING);
+	if (ret)
+		return ret;
+
+	rdma_lock_handler(ep->id);
+	ret = rdma_accept_ece(ep->id, &param->conn, &param->ece);
+	/* There is no completion for a datagram, and rdma_cm rejects on failure. */
+	if (ret)
+		rdma_ep_op_abort(ep, RDMA_EP_STATE_FAILED);
+	else if (ud)
+		rdma_ep_op_abort(ep, RDMA_EP_STATE_CONNECTED);
+	rdma_unlock_handler(ep->id);
+
+	if (ret)
+		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
+				    "the connection manager could not send the reply");
+	return 0;
+}
+
+/* What connect and accept have in common: all but the start. */
+static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
+{
+	struct rdma_ep_connect *cmd = call->cmd;
+	struct rdma_ep_param *param;
+	struct rdma_ep *ep;
+	int ret;
+
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_CONNECT,
+				   cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+
+	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME)) {
+		param = kmalloc(sizeof(*param), GFP_KERNEL);
+		ret = param ? rdma_ep_get_param(call, param) : -ENOMEM;
+		if (!ret) {
+			mutex_lock(&ep->lock);
+			ret = accept ? rdma_ep_accept_locked(call, ep, param) :
+				       rdma_ep_connect_locked(call, ep, param);
+			mutex_unlock(&ep->lock);
+		}
+		kfree(param);
+	}
+	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT && !(accept && ep->qp_type == IB_QPT_UD))
+		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_CONNECT, cmd->record_uptr,
+					  cmd->record_len);
+	rdma_ep_wait_finish(call, ep);
+	return ret;
+}
+
+int rdma_ep_connect(struct rdma_ep_call *call)
+{
+	return rdma_ep_connect_or_accept(call, false);
+}
+
+int rdma_ep_accept(struct rdma_ep_call *call)
+{
+	return rdma_ep_connect_or_accept(call, true);
+}
+
+/* Change the state, unless an event has changed it meanwhile. */
+static void rdma_ep_move_state(struct rdma_ep *ep, u8 from, u8 to)
+{
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->state == from)
+		WRITE_ONCE(ep->state, to);
+	spin_unlock(&ep->ctx->ev_lock);
+}
+
+static int rdma_ep_establish_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
+{
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+
+	rdma_lock_handler(ep->id);
+	if (ep->state == RDMA_EP_STATE_RESPONDED) {
+		ret = rdma_accept(ep->id, NULL);
+		rdma_ep_move_state(ep, RDMA_EP_STATE_RESPONDED,
+				   ret ? RDMA_EP_STATE_FAILED : RDMA_EP_STATE_CONNECTED);
+	} else {
+		ret = rdma_ep_fail_state(call, ep, "establish the connection");
+	}
+	rdma_unlock_handler(ep->id);
+	return ret;
+}
+
+int rdma_ep_establish(struct rdma_ep_call *call)
+{
+	struct rdma_ep_establish *cmd = call->cmd;
+	struct rdma_ep *ep;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_establish_locked(call, ep);
+	mutex_unlock(&ep->lock);
+	rdma_ep_put(ep);
+	return ret;
+}
+
+static int rdma_ep_reject_locked(struct rdma_ep_call *call, struct rdma_ep *ep, const u8 *data)
+{
+	struct rdma_ep_reject *cmd = call->cmd;
+	u8 state;
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	ret = rdma_ep_check_data(call, ep, RDMA_EP_OP_NONE, cmd->private_data_len);
+	if (ret)
+		return ret;
+
+	rdma_lock_handler(ep->id);
+	state = ep->state;
+	if (state == RDMA_EP_STATE_REQUESTED || state == RDMA_EP_STATE_RESPONDED) {
+		ret = rdma_reject(ep->id, data, cmd->private_data_len,
+				  cmd->reason ?: IB_CM_REJ_CONSUMER_DEFINED);
+		if (!ret)
+			rdma_ep_move_state(ep, state, RDMA_EP_STATE_FAILED);
+	} else {
+		ret = rdma_ep_fail_state(call, ep, "reject");
+	}
+	rdma_unlock_handler(ep->id);
+	return ret;
+}
+
+int rdma_ep_reject(struct rdma_ep_call *call)
+{
+	struct rdma_ep_reject *cmd = call->cmd;
+	u8 data[RDMA_EP_MAX_DATA];
+	struct rdma_ep *ep;
+	int ret;
+
+	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	if (cmd->reason && cmd->reason != IB_CM_REJ_CONSUMER_DEFINED &&
+	    cmd->reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "%u is not a reason that a user can give", cmd->reason);
+	ret = rdma_ep_get_data(call, data, cmd->private_data_uptr, cmd->private_data_len);
+	if (ret)
+		return ret;
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_reject_locked(call, ep, data);
+	mutex_unlock(&ep->lock);
+	rdma_ep_put(ep);
+	return ret;
+}
+
+/*
+ * Only from a connection that stands will an event come. rdma_cm answers a
+ * disconnect that is not needed with EINVAL, or not at all.
+ */
+static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
+{
+	bool send = false;
+	int ret = 0;
+
+	spin_lock(&ep->ctx->ev_lock);
+	switch (ep->state) {
+	case RDMA_EP_STATE_CONNECTED:
+		send = !ep->disconnecting;
+		/* Set first: the event may come before rdma_disconnect() returns. */
+		ep->disconnecting = ep->qp_type != IB_QPT_UD;
+		break;
+	case RDMA_EP_STATE_ACCEPTING:
+	case RDMA_EP_STATE_RESPONDED:
+		send = true;
+		break;
+	case RDMA_EP_STATE_DISCONNECTED:
+	case RDMA_EP_STATE_FAILED:
+		break;
+	default:
+		ret = -EINVAL;
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+
+	if (!ep->id && ep->state == RDMA_EP_STATE_REMOVED)
+		return rdma_ep_fail_no_id(call, ep);
+	if (ret)
+		return rdma_ep_fail_state(call, ep, "disconnect");
+	if (!send || !ep->id)
+		return 0;
+
+	ret = rdma_disconnect(ep->id);
+	if (!ret)
+		return 0;
+	spin_lock(&ep->ctx->ev_lock);
+	ep->disconnecting = false;
+	if (ep->state == RDMA_EP_STATE_DISCONNECTED || ep->qp_type == IB_QPT_UD)
+		ret = 0;
+	spin_unlock(&ep->ctx->ev_lock);
+	return ret;
+}
+
+int rdma_ep_disconnect(struct rdma_ep_call *call)
+{
+	struct rdma_ep_disconnect *cmd = call->cmd;
+	struct rdma_ep *ep;
+	int ret;
+
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_DISCONNECT,
+				   cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+
+	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME)) {
+		mutex_lock(&ep->lock);
+		ret = rdma_ep_disconnect_locked(call, ep);
+		mutex_unlock(&ep->lock);
+	}
+	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT) {
+		if (rdma_ep_wait_pending(ep, RDMA_EP_COMPLETES_DISCONNECT))
+			ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_DISCONNECT,
+						  cmd->record_uptr, cmd->record_len);
+		else
+			ret = rdma_ep_record_answer(call, ep, 0, false, cmd->record_uptr,
+						    cmd->record_len);
+	}
+	rdma_ep_wait_finish(call, ep);
+	return ret;
+}
+
+int rdma_ep_notify(struct rdma_ep_call *call)
+{
+	struct rdma_ep_notify *cmd = call->cmd;
+	struct rdma_ep *ep;
+	int ret;
+
+	if (cmd->event != IB_EVENT_COMM_EST && cmd->event != IB_EVENT_PATH_MIG)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "event %u is of no interest to a connection", cmd->event);
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	mutex_lock(&ep->lock);
+	if (!ep->id)
+		ret = rdma_ep_fail_no_id(call, ep);
+	else if (!ep->id->device)
+		ret = rdma_ep_fail_state(call, ep, "be notified");
+	else
+		ret = rdma_notify(ep->id, cmd->event);
+	mutex_unlock(&ep->lock);
+	rdma_ep_put(ep);
+	return ret;
+}

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * An endpoint's life: made in private, answered for, published; then found by
+ * handle until one thread wins the right to tear it down. A handle is free
+ * again only when nothing of its endpoint is left in the context.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "private.h"
+
+static void rdma_ep_close_work(struct work_struct *work)
+{
+	struct rdma_ep *ep = container_of(work, struct rdma_ep, close_work);
+
+	rdma_ep_close_id(ep);
+	rdma_ep_put(ep);
+}
+
+/**
+ * rdma_ep_alloc - make an endpoint that nobody can see
+ * @ctx: the context
+ * @gfp: how to allocate
+ *
+ * Its handle is reserved. rdma_ep_publish() lets it be found; until then
+ * rdma_ep_teardown() undoes it.
+ *
+ * Return: the endpoint, or ERR_PTR(-ENOSPC or -ENOMEM).
+ */
+struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
+{
+	struct rdma_ep *ep;
+	int ret, i;
+
+	if (atomic_inc_return(&ctx->num_eps) > READ_ONCE(rdma_ep_max_endpoints)) {
+		ret = -ENOSPC;
+		goto uncount;
+	}
+	ep = kzalloc(sizeof(*ep), gfp);
+	if (!ep) {
+		ret = -ENOMEM;
+		goto uncount;
+	}
+	kref_init(&ep->kref);
+	mutex_init(&ep->lock);
+	INIT_WORK(&ep->close_work, rdma_ep_close_work);
+	INIT_LIST_HEAD(&ep->groups);
+	INIT_LIST_HEAD(&ep->channel_node);
+	INIT_LIST_HEAD(&ep->events);
+	init_waitqueue_head(&ep->wq);
+	for (i = 0; i < RDMA_EP_SLOTS; i++)
+		rdma_ep_event_init(&ep->slots[i], ep);
+
+	ret = xa_alloc_cyclic(&ctx->eps, &ep->handle, NULL, XA_LIMIT(1, INT_MAX),
+			      &ctx->next_handle, gfp);
+	if (ret < 0)
+		goto free;
+	ep->serial = atomic64_inc_return(&ctx->last_serial);
+	kref_get(&ctx->kref);
+	ep->ctx = ctx;
+	return ep;
+
+free:
+	kfree(ep);
+uncount:
+	atomic_dec(&ctx->num_eps);
+	return ERR_PTR(ret);
+}
+
+void rdma_ep_release(struct kref *kref)
+{
+	struct rdma_ep *ep = container_of(kref, struct rdma_ep, kref);
+
+	rdma_ep_ctx_put(ep->ctx);
+	kfree_rcu(ep, rcu);
+}
+
+/**
+ * rdma_ep_get - find an endpoint
+ * @call: the call
+ * @handle: its handle
+ *
+ * Return: the endpoint with a reference, or ERR_PTR(-ENOENT).
+ */
+struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle)
+{
+	struct rdma_ep *ep;
+
+	rcu_read_lock();
+	ep = xa_load(&call->ctx->eps, handle);
+	if (ep && !kref_get_unless_zero(&ep->kref))
+		ep = NULL;
+	rcu_read_unlock();
+	if (ep)
+		return ep;
+	return ERR_PTR(rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
+				    "no endpoint %u in this context", handle));
+}
+
+/**
+ * rdma_ep_publish - let an endpoint be found
+ * @ep: the endpoint. The reference of its maker goes to the context.
+ * @channel: the channel it points at, or NULL
+ *
+ * Cannot fail. If the context has been closed meanwhile, the endpoint is torn
+ * down.
+ */
+void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel)
+{
+	struct rdma_ep_ctx *ctx = ep->ctx;
+	bool dead;
+
+	spin_lock(&ctx->ev_lock);
+	dead = ctx->dead;
+	if (!dead) {
+		rdma_ep_set_channel(ep, channel);
+		/* Needs no memory: the entry is reserved. */
+		xa_store(&ctx->eps, ep->handle, ep, 0);
+	}
+	spin_unlock(&ctx->ev_lock);
+
+	if (dead)
+		rdma_ep_teardown(ep);
+}
+
+/* Win the right to tear down: only one caller gets true. */
+static bool rdma_ep_unpublish(struct rdma_ep *ep)
+{
+	return xa_cmpxchg(&ep->ctx->eps, ep->handle, ep, XA_ZERO_ENTRY, 0) == ep;
+}
+
+/* Destroy the rdma_cm_id, with no lock held that its handler might wait for. */
+void rdma_ep_close_id(struct rdma_ep *ep)
+{
+	struct rdma_cm_id *id;
+
+	mutex_lock(&ep->lock);
+	id = ep->id;
+	ep->id = NULL;
+	mutex_unlock(&ep->lock);
+	if (id)
+		rdma_destroy_id(id);
+}
+
+/* No more events: those there are go to @list, threads that wait are woken. */
+static void rdma_ep_silence(struct rdma_ep *ep, struct list_head *list)
+{
+	struct rdma_ep_event *ev;
+
+	spin_lock(&ep->ctx->ev_lock);
+	ep->dead = true;
+	rdma_ep_set_channel(ep, NULL);
+	list_splice_tail_init(&ep->events, list);
+	list_for_each_entry(ev, list, ep_node)
+		list_del_init(&ev->channel_node);
+	wake_up_interruptible_all(&ep->wq);
+	spin_unlock(&ep->ctx->ev_lock);
+}
+
+/**
+ * rdma_ep_teardown - undo an endpoint
+ * @ep: the endpoint, not to be found any more; the reference of its maker is
+ *	dropped
+ *
+ * Requests that nobody has read are rejected by the way. When it returns, the
+ * rdma_cm_id is gone, and with it what rdma_cm did for it.
+ *
+ * Return: how many events nobody has read.
+ */
+unsigned int rdma_ep_teardown(struct rdma_ep *ep)
+{
+	struct rdma_ep_event *ev, *next;
+	unsigned int discarded = 0;
+	LIST_HEAD(events);
+
+	rdma_ep_silence(ep, &events);
+	rdma_ep_close_id(ep);
+	rdma_ep_deadline_free(ep);
+	if (cancel_work_sync(&ep->close_work))
+		rdma_ep_put(ep);
+
+	list_for_each_entry_safe(ev, next, &events, ep_node) {
+		list_del_init(&ev->ep_node);
+		rdma_ep_event_free(ev);
+		discarded++;
+	}
+	rdma_ep_group_free_all(ep);
+	kfree(ep->op_event);
+	ep->op_event = NULL;
+
+	xa_erase(&ep->ctx->eps, ep->handle);
+	atomic_dec(&ep->ctx->num_eps);
+	rdma_ep_put(ep);
+	return discarded;
+}
+
+/**
+ * rdma_ep_close_all - tear down what a context holds
+ * @ctx: the context, whose file is closed
+ *
+ * rdma_destroy_id() sleeps for what is on the wire, so it is done for many
+ * endpoints at once.
+ */
+void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
+{
+	struct rdma_ep_channel *channel;
+	struct rdma_ep *ep, *next;
+	unsigned long handle;
+	LIST_HEAD(eps);
+
+	spin_lock(&ctx->ev_lock);
+	ctx->dead = true;
+	list_for_each_entry(channel, &ctx->channels, node)
+		wake_up_interruptible_all(&channel->wq);
+	spin_unlock(&ctx->ev_lock);
+
+	xa_for_each(&ctx->eps, handle, ep) {
+		if (!rdma_ep_unpublish(ep))
+			continue;
+		spin_lock(&ctx->ev_lock);
+		ep->dead = true;
+		rdma_ep_set_channel(ep, NULL);
+		list_add_tail(&ep->channel_node, &eps);
+		spin_unlock(&ctx->ev_lock);
+
+		kref_get(&ep->kref);
+		if (!queue_work(rdma_ep_wq, &ep->close_work))
+			rdma_ep_put(ep);
+	}
+	list_for_each_entry_safe(ep, next, &eps, channel_node) {
+		list_del_init(&ep->channel_node);
+		rdma_ep_teardown(ep);
+	}
+}
+
+static int rdma_ep_get_qp_type(struct rdma_ep_call *call, u32 port_space, u32 qp_type)
+{
+	int fixed;
+
+	switch (port_space) {
+	case RDMA_PS_TCP:
+		fixed = IB_QPT_RC;
+		break;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		fixed = IB_QPT_UD;
+		break;
+	case RDMA_PS_IB:
+		if (qp_type != IB_QPT_RC && qp_type != IB_QPT_UC && qp_type != IB_QPT_UD &&
+		    qp_type != IB_QPT_XRC_INI && qp_type != IB_QPT_XRC_TGT)
+			return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+					    "QP type %u cannot be connected", qp_type);
+		return qp_type;
+	default:
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "unknown port space %#x", port_space);
+	}
+	if (qp_type && qp_type != fixed)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "port space %#x connects QPs of type %u, not %u",
+				    port_space, fixed, qp_type);
+	return fixed;
+}
+
+/* An endpoint with its rdma_cm_id, not published. */
+static struct rdma_ep *rdma_ep_new(struct rdma_ep_call *call, u64 cookie, u32 port_space,
+				   u32 qp_type)
+{
+	struct rdma_cm_id *id;
+	struct rdma_ep *ep;
+	int type;
+
+	type = rdma_ep_get_qp_type(call, port_space, qp_type);
+	if (type < 0)
+		return ERR_PTR(type);
+
+	ep = rdma_ep_alloc(call->ctx, GFP_KERNEL_ACCOUNT);
+	if (IS_ERR(ep)) {
+		if (PTR_ERR(ep) == -ENOSPC)
+			rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
+				     "a context may have %u endpoints (max_endpoints)",
+				     READ_ONCE(rdma_ep_max_endpoints));
+		return ep;
+	}
+	ep->cookie = cookie;
+	ep->qp_type = type;
+
+	id = rdma_create_user_id(rdma_ep_cm_handler, ep, port_space, type);
+	if (IS_ERR(id)) {
+		rdma_ep_teardown(ep);
+		return ERR_CAST(id);
+	}
+	ep->id = id;
+	return ep;
+}
+
+int rdma_ep_create(struct rdma_ep_call *call)
+{
+	struct rdma_ep_create *cmd = call->cmd;
+	struct rdma_ep_new_channel want;
+	struct rdma_ep *ep;
+	int ret;
+
+	ret = rdma_ep_want_channel(call, &want, cmd->channel);
+	if (ret)
+		return ret;
+	ep = rdma_ep_new(call, cmd->cookie, cmd->port_space, cmd->qp_type);
+	if (IS_ERR(ep)) {
+		ret = PTR_ERR(ep);
+		goto unwant;
+	}
+
+	cmd->channel = want.fd;
+	cmd->out_ep = ep->handle;
+	cmd->out_serial = ep->serial;
+	ret = rdma_ep_respond(call);
+	if (ret)
+		goto teardown;
+	rdma_ep_publish(ep, want.channel);
+	rdma_ep_keep_channel(&want);
+	return 0;
+
+teardown:
+	rdma_ep_teardown(ep);
+unwant:
+	rdma_ep_unwant_channel(&want);
+	return ret;
+}
+
+/* Resolve an endpoint that only we know, and wait for it. */
+static int rdma_ep_create_resolved(struct rdma_ep_call *call, struct rdma_ep *ep,
+				   struct sockaddr *src, struct sockaddr *dst)
+{
+	struct rdma_ep_create_ep *cmd = call->cmd;
+	bool then_route = !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE);
+	struct rdma_ep_taken t;
+	int ret;
+
+	rdma_ep_wait_begin(ep);
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms, then_route);
+	mutex_unlock(&ep->lock);
+	if (!ret)
+		ret = rdma_ep_wait_for(ep, RDMA_EP_COMPLETES_RESOLVE, &t);
+	rdma_ep_wait_end(ep);
+	if (ret)
+		return ret;
+
+	if (t.type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+		ret = rdma_ep_fail_no_id(call, ep);
+	else if (t.status)
+		ret = rdma_ep_fail_resolve(call, t.status);
+	rdma_ep_event_done(&t);
+	return ret;
+}
+
+int rdma_ep_create_ep(struct rdma_ep_call *call)
+{
+	struct rdma_ep_create_ep *cmd = call->cmd;
+	bool passive = cmd->hdr.flags & RDMA_EP_CREATE_EP_PASSIVE;
+	struct rdma_ep_new_channel want;
+	struct sockaddr *src, *dst;
+	struct rdma_ep *ep;
+	int ret;
+
+	src = rdma_ep_sockaddr(call, &cmd->src, !passive);
+	if (IS_ERR(src))
+		return PTR_ERR(src);
+	dst = rdma_ep_sockaddr(call, &cmd->dst, passive);
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+
+	ret = rdma_ep_want_channel(call, &want, cmd->channel);
+	if (ret)
+		return ret;
+	ep = rdma_ep_new(call, cmd->cookie, cmd->port_space, cmd->qp_type);
+	if (IS_ERR(ep)) {
+		ret = PTR_ERR(ep);
+		goto unwant;
+	}
+
+	if (passive) {
+		mutex_lock(&ep->lock);
+		ret = rdma_ep_bind_locked(call, ep, src);
+		mutex_unlock(&ep->lock);
+	} else {
+		ret = rdma_ep_create_resolved(call, ep, src, dst);
+	}
+	if (ret)
+		goto teardown;
+
+	cmd->channel = want.fd;
+	cmd->out_ep = ep->handle;
+	cmd->out_serial = ep->serial;
+	ret = rdma_ep_record_answer(call, ep, RDMA_EP_REC_INFO | RDMA_EP_REC_INIT, false,
+				    cmd->record_uptr, cmd->record_len);
+	if (!ret)
+		ret = rdma_ep_respond(call);
+	if (ret)
+		goto teardown;
+	rdma_ep_publish(ep, want.channel);
+	rdma_ep_keep_channel(&want);
+	return 0;
+
+teardown:
+	rdma_ep_teardown(ep);
+unwant:
+	rdma_ep_unwant_channel(&want);
+	return ret;
+}
+
+int rdma_ep_destroy(struct rdma_ep_call *call)
+{
+	struct rdma_ep_destroy *cmd = call->cmd;
+	struct rdma_ep *ep;
+
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	if (!rdma_ep_unpublish(ep)) {
+		rdma_ep_put(ep);
+		return rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
+				    "endpoint %u is being destroyed already", cmd->ep);
+	}
+	cmd->out_discarded = rdma_ep_teardown(ep);
+	rdma_ep_put(ep);
+
+	/* The endpoint is gone; a bad address can only cost the count. */
+	return rdma_ep_respond(call);
+}
+
+int rdma_ep_attach(struct rdma_ep_call *call)
+{
+	struct rdma_ep_attach *cmd = call->cmd;
+	struct rdma_ep_new_channel want;
+	struct rdma_ep *ep;
+	int ret;
+
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	ret = rdma_ep_want_channel(call, &want, cmd->channel);
+	if (ret)
+		goto put;
+	if (want.file) {
+		cmd->channel = want.fd;
+		ret = rdma_ep_respond(call);
+		if (ret)
+			goto unwant;
+	}
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->dead)
+		ret = rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
+				   "the endpoint was destroyed");
+	else
+		rdma_ep_set_channel(ep, want.channel);
+	spin_unlock(&ep->ctx->ev_lock);
+	if (ret)
+		goto unwant;
+
+	rdma_ep_keep_channel(&want);
+	rdma_ep_put(ep);
+	return 0;
+
+unwant:
+	rdma_ep_unwant_channel(&want);
+put:
+	rdma_ep_put(ep);
+	return ret;
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * What rdma_cm tells us.
+ *
+ * rdma_cm calls rdma_ep_cm_handler() with the id's handler lock held. So it
+ * may not take rdma_ep::lock (see the order in private.h) and may not call
+ * rdma_destroy_id(). Returning non-zero makes rdma_cm destroy the id; that is
+ * done for one case only: a connection request that we refuse, whose id no
+ * endpoint refers to. A device's removal queues work that destroys the id.
+ *
+ * What a completion needs was allocated when the operation was started. An
+ * endpoint's slots take the rest.
+ */
+#include <linux/slab.h>
+#include <rdma/ib_cm.h>
+#include <rdma/ib_marshall.h>
+
+#include "private.h"
+
+static void rdma_ep_fill_data(struct rdma_ep_event_more *more, const void *data, u8 len)
+{
+	if (!data || !len)
+		return;
+	memcpy(more->data, data, len);
+	more->param.private_data_len = len;
+	more->flags |= RDMA_EP_REC_DATA;
+}
+
+static void rdma_ep_fill_ud(struct rdma_ep_event_more *more, struct rdma_cm_id *id,
+			    struct rdma_ud_param *ud)
+{
+	more->param.qp_num = ud->qp_num;
+	more->param.qkey = ud->qkey;
+	ib_copy_ah_attr_to_user(id->device, &more->ah, &ud->ah_attr);
+	more->flags |= RDMA_EP_REC_PARAM | RDMA_EP_REC_UD;
+}
+
+/* Keep what an event carries. Drivers leave junk in what it does not carry. */
+static void rdma_ep_fill(struct rdma_ep_event_more *more, struct rdma_cm_id *id,
+			 struct rdma_cm_event *event)
+{
+	bool ud = id->qp_type == IB_QPT_UD;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		rdma_ep_fill_ud(more, id, &event->param.ud);
+		return;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (ud)
+			rdma_ep_fill_ud(more, id, &event->param.ud);
+		break;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_REJECTED:
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		if (ud && event->status > 0)	/* a negative SIDR reply */
+			break;
+		return;
+	default:
+		return;
+	}
+
+	if (ud) {
+		rdma_ep_fill_data(more, event->param.ud.private_data,
+				  event->param.ud.private_data_len);
+	} else {
+		more->param = event->param.conn;
+		more->param.private_data = NULL;
+		more->param.private_data_len = 0;
+		more->flags |= RDMA_EP_REC_PARAM;
+		rdma_ep_fill_data(more, event->param.conn.private_data,
+				  event->param.conn.private_data_len);
+	}
+	more->ece = event->ece;
+}
+
+/*
+ * A request that cannot be recorded is answered at once: the peer would retry
+ * for more than a minute otherwise. (It is why -ENOMEM is not returned: ib_cm
+ * takes that for "do not reject".) For iWARP the return value rejects.
+ */
+static int rdma_ep_refuse(struct rdma_ep *listener, struct rdma_cm_id *id)
+{
+	spin_lock(&listener->ctx->ev_lock);
+	listener->overflows++;
+	spin_unlock(&listener->ctx->ev_lock);
+
+	if (rdma_cap_ib_cm(id->device, id->port_num))
+		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+	return -ECONNREFUSED;
+}
+
+static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *id,
+				  struct rdma_cm_event *event)
+{
+	struct rdma_ep_ctx *ctx = listener->ctx;
+	struct rdma_ep_event_more *more;
+	struct rdma_ep *child;
+	bool queued = false;
+
+	/* Cheap, and exact when checked again below. */
+	if (READ_ONCE(listener->requests) >= READ_ONCE(listener->backlog))
+		return rdma_ep_refuse(listener, id);
+
+	child = rdma_ep_alloc(ctx, GFP_KERNEL_ACCOUNT);
+	if (IS_ERR(child))
+		return rdma_ep_refuse(listener, id);
+	more = rdma_ep_event_alloc(listener, GFP_KERNEL_ACCOUNT);
+	if (!more)
+		goto no_event;
+
+	rdma_ep_fill(more, id, event);
+	more->child = child;
+	child->qp_type = id->qp_type;
+	child->state = RDMA_EP_STATE_REQUESTED;
+	child->id = id;
+	id->context = child;
+
+	spin_lock(&ctx->ev_lock);
+	if (!listener->dead && listener->requests < listener->backlog) {
+		listener->requests++;
+		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_CONNECT_REQUEST, event->status);
+		queued = true;
+	}
+	spin_unlock(&ctx->ev_lock);
+	if (queued)
+		return 0;
+
+	/* The id is rdma_cm's to destroy, by what we return. */
+	id->context = listener;
+	child->id = NULL;
+	more->child = NULL;
+	rdma_ep_event_free(&more->ev);
+no_event:
+	rdma_ep_teardown(child);
+	return rdma_ep_refuse(listener, id);
+}
+
+/* Which operation an event completes, and what state it leads to. */
+static bool rdma_ep_completes(u8 op, u8 type, u8 *state)
+{
+	switch (type) {
+	case RDMA_EP_EVENT_ADDR_RESOLVED:
+		*state = RDMA_EP_STATE_ADDR_RESOLVED;
+		return op == RDMA_EP_OP_RESOLVE;
+	case RDMA_EP_EVENT_ADDR_ERROR:
+		*state = op == RDMA_EP_OP_RESOLVE ? RDMA_EP_STATE_BOUND : RDMA_EP_STATE_FAILED;
+		return op == RDMA_EP_OP_RESOLVE || op == RDMA_EP_OP_CONNECT;
+	case RDMA_EP_EVENT_ROUTE_RESOLVED:
+		*state = RDMA_EP_STATE_ROUTE_RESOLVED;
+		return op == RDMA_EP_OP_RESOLVE;
+	case RDMA_EP_EVENT_ROUTE_ERROR:
+		*state = RDMA_EP_STATE_ADDR_RESOLVED;
+		return op == RDMA_EP_OP_RESOLVE;
+	case RDMA_EP_EVENT_CONNECT_RESPONSE:
+		*state = RDMA_EP_STATE_RESPONDED;
+		return op == RDMA_EP_OP_CONNECT;
+	case RDMA_EP_EVENT_ESTABLISHED:
+		*state = RDMA_EP_STATE_CONNECTED;
+		return op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
+	default:
+		*state = RDMA_EP_STATE_FAILED;
+		return op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
+	}
+}
+
+static bool rdma_ep_attempt_over(const struct rdma_ep *ep)
+{
+	return ep->state == RDMA_EP_STATE_FAILED || ep->state == RDMA_EP_STATE_DISCONNECTED;
+}
+
+/*
+ * An event that completes an operation, or that tells how an attempt to
+ * connect went on after its operation had completed.
+ */
+static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
+				      struct rdma_cm_event *event)
+{
+	struct rdma_ep_event_more *more = NULL;
+	u8 state;
+
+	if (!READ_ONCE(ep->op_event))
+		more = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (rdma_ep_completes(ep->op, event->event, &state)) {
+		swap(more, ep->op_event);
+		ep->op = RDMA_EP_OP_NONE;
+	} else if (rdma_ep_attempt_over(ep)) {
+		goto unlock;	/* one end per attempt */
+	}
+	WRITE_ONCE(ep->state, state);
+	if (ep->dead)
+		goto unlock;
+	if (more) {
+		rdma_ep_fill(more, id, event);
+		rdma_ep_event_queue(&more->ev, event->event, event->status);
+		more = NULL;
+	} else {
+		rdma_ep_event_queue(&ep->slots[RDMA_EP_SLOT_CONN], event->event, event->status);
+	}
+unlock:
+	spin_unlock(&ep->ctx->ev_lock);
+	kfree(more);
+}
+
+static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
+				   struct rdma_cm_event *event)
+{
+	struct rdma_ep_event_more *op_event = NULL;
+
+	spin_lock(&ep->ctx->ev_lock);
+	switch (slot) {
+	case RDMA_EP_SLOT_DISCONNECTED:
+		ep->disconnecting = false;
+		WRITE_ONCE(ep->state, RDMA_EP_STATE_DISCONNECTED);
+		break;
+	case RDMA_EP_SLOT_REMOVAL:
+		ep->disconnecting = false;
+		WRITE_ONCE(ep->state, RDMA_EP_STATE_REMOVED);
+		/* Not when dead: teardown destroys the id, and waits for the work. */
+		if (!ep->dead) {
+			kref_get(&ep->kref);
+			if (!queue_work(rdma_ep_wq, &ep->close_work))
+				kref_put(&ep->kref, rdma_ep_release);
+		}
+		break;
+	default:
+		break;
+	}
+	if (slot == RDMA_EP_SLOT_DISCONNECTED || slot == RDMA_EP_SLOT_REMOVAL) {
+		/* Whatever was under way has ended with this. */
+		swap(op_event, ep->op_event);
+		ep->op = RDMA_EP_OP_NONE;
+	}
+	if (!ep->dead)
+		rdma_ep_event_queue(&ep->slots[slot], event->event, event->status);
+	spin_unlock(&ep->ctx->ev_lock);
+	kfree(op_event);
+}
+
+static void rdma_ep_handle_group(struct rdma_ep *ep, struct rdma_cm_id *id,
+				 struct rdma_cm_event *event)
+{
+	struct rdma_ep_event_more *more = rdma_ep_group_event(event);
+
+	if (!more)
+		return;
+	rdma_ep_fill(more, id, event);
+	spin_lock(&ep->ctx->ev_lock);
+	if (!ep->dead) {
+		rdma_ep_event_queue(&more->ev, event->event, event->status);
+		more = NULL;
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+	kfree(more);
+}
+
+/* Go on to the route at once, instead of waking user space for the request. */
+static bool rdma_ep_continue(struct rdma_ep *ep, struct rdma_cm_id *id,
+			     struct rdma_cm_event *event)
+{
+	int ret;
+
+	if (!ep->then_route)
+		return false;
+	ep->then_route = false;
+
+	spin_lock(&ep->ctx->ev_lock);
+	WRITE_ONCE(ep->state, RDMA_EP_STATE_RESOLVING_ROUTE);
+	spin_unlock(&ep->ctx->ev_lock);
+
+	ret = rdma_resolve_route(id, ep->route_timeout_ms);
+	if (!ret)
+		return true;
+	event->event = RDMA_CM_EVENT_ROUTE_ERROR;
+	event->status = ret;
+	return false;
+}
+
+int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rdma_ep *ep = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return rdma_ep_handle_request(ep, id, event);
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_ep_continue(ep, id, event))
+			return 0;
+		fallthrough;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		rdma_ep_handle_completion(ep, id, event);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_DISCONNECTED, event);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_REMOVAL, event);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_ADDR_CHANGE, event);
+		break;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_TIMEWAIT, event);
+		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		rdma_ep_handle_group(ep, id, event);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * From an ioctl number to its handler. What every command needs checked is
+ * checked here: the number, the struct's size and tail, the flags. Handlers
+ * start with their own work, and find their struct in rdma_ep_call::cmd.
+ */
+#include <linux/fs.h>
+#include <linux/nospec.h>
+#include <linux/uaccess.h>
+
+#include "private.h"
+
+/* The longest argument struct decides how much stack a call takes. */
+union rdma_ep_cmd {
+	struct rdma_ep_hdr hdr;
+	struct rdma_ep_get_info get_info;
+	struct rdma_ep_create_channel create_channel;
+	struct rdma_ep_create create;
+	struct rdma_ep_create_ep create_ep;
+	struct rdma_ep_destroy destroy;
+	struct rdma_ep_bind bind;
+	struct rdma_ep_resolve_addr resolve_addr;
+	struct rdma_ep_resolve_route resolve_route;
+	struct rdma_ep_listen listen;
+	struct rdma_ep_connect connect;
+	struct rdma_ep_establish establish;
+	struct rdma_ep_reject reject;
+	struct rdma_ep_disconnect disconnect;
+	struct rdma_ep_query query;
+	struct rdma_ep_init_qp_attr init_qp_attr;
+	struct rdma_ep_attach attach;
+	struct rdma_ep_wait wait;
+	struct rdma_ep_notify notify;
+	struct rdma_ep_join join;
+	struct rdma_ep_leave leave;
+	struct rdma_ep_option option;
+	struct rdma_ep_write_event write_event;
+};
+
+/**
+ * struct rdma_ep_op_row - what the dispatcher knows of a command
+ * @cmd: the ioctl number
+ * @flags: flags that it knows
+ * @size: size of its argument struct
+ * @min_size: end of the struct's last member in ABI 1
+ * @fn: the handler
+ */
+struct rdma_ep_op_row {
+	u32 cmd;
+	u32 flags;
+	u16 size;
+	u16 min_size;
+	int (*fn)(struct rdma_ep_call *call);
+};
+
+#define RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn)			\
+	[_IOC_NR(_cmd)] = {						\
+		.cmd = _cmd,						\
+		.flags = _flags,					\
+		.size = sizeof(struct _struct) +			\
+			BUILD_BUG_ON_ZERO(sizeof(struct _struct) >	\
+					  sizeof(union rdma_ep_cmd)),	\
+		.min_size = offsetofend(struct _struct, _last),		\
+		.fn = _fn,						\
+	}
+
+static int rdma_ep_get_info(struct rdma_ep_call *call);
+
+#define WAIT_FLAGS	(RDMA_EP_F_WAIT | RDMA_EP_F_RESUME)
+
+static const struct rdma_ep_op_row rdma_ep_ops[] = {
+	RDMA_EP_ROW(RDMA_EP_GET_INFO, rdma_ep_get_info, out_reserved, 0, rdma_ep_get_info),
+	RDMA_EP_ROW(RDMA_EP_CREATE_CHANNEL, rdma_ep_create_channel, out_fd, 0,
+		    rdma_ep_create_channel),
+	RDMA_EP_ROW(RDMA_EP_CREATE, rdma_ep_create, out_serial, RDMA_EP_F_NEW_CHANNEL,
+		    rdma_ep_create),
+	RDMA_EP_ROW(RDMA_EP_CREATE_EP, rdma_ep_create_ep, out_serial,
+		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE |
+		    RDMA_EP_CREATE_EP_NO_ROUTE, rdma_ep_create_ep),
+	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, out_discarded, 0, rdma_ep_destroy),
+	RDMA_EP_ROW(RDMA_EP_BIND, rdma_ep_bind, addr, 0, rdma_ep_bind),
+	RDMA_EP_ROW(RDMA_EP_RESOLVE_ADDR, rdma_ep_resolve_addr, reserved,
+		    WAIT_FLAGS | RDMA_EP_RESOLVE_THEN_ROUTE, rdma_ep_resolve_addr),
+	RDMA_EP_ROW(RDMA_EP_RESOLVE_ROUTE, rdma_ep_resolve_route, reserved, WAIT_FLAGS,
+		    rdma_ep_resolve_route),
+	RDMA_EP_ROW(RDMA_EP_LISTEN, rdma_ep_listen, reserved, 0, rdma_ep_listen),
+	RDMA_EP_ROW(RDMA_EP_CONNECT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_connect),
+	RDMA_EP_ROW(RDMA_EP_ACCEPT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_accept),
+	RDMA_EP_ROW(RDMA_EP_ESTABLISH, rdma_ep_establish, reserved, 0, rdma_ep_establish),
+	RDMA_EP_ROW(RDMA_EP_REJECT, rdma_ep_reject, reserved, 0, rdma_ep_reject),
+	RDMA_EP_ROW(RDMA_EP_DISCONNECT, rdma_ep_disconnect, record_uptr, WAIT_FLAGS,
+		    rdma_ep_disconnect),
+	RDMA_EP_ROW(RDMA_EP_QUERY, rdma_ep_query, reserved, 0, rdma_ep_query),
+	RDMA_EP_ROW(RDMA_EP_INIT_QP_ATTR, rdma_ep_init_qp_attr, attr_uptr, 0,
+		    rdma_ep_init_qp_attr),
+	RDMA_EP_ROW(RDMA_EP_ATTACH, rdma_ep_attach, channel, RDMA_EP_F_NEW_CHANNEL,
+		    rdma_ep_attach),
+	RDMA_EP_ROW(RDMA_EP_WAIT, rdma_ep_wait, reserved,
+		    RDMA_EP_WAIT_NOWAIT | RDMA_EP_F_NEW_CHANNEL, rdma_ep_wait),
+	RDMA_EP_ROW(RDMA_EP_NOTIFY, rdma_ep_notify, event, 0, rdma_ep_notify),
+	RDMA_EP_ROW(RDMA_EP_JOIN, rdma_ep_join, reserved, 0, rdma_ep_join),
+	RDMA_EP_ROW(RDMA_EP_LEAVE, rdma_ep_leave, reserved, 0, rdma_ep_leave),
+	RDMA_EP_ROW(RDMA_EP_SET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_set_option),
+	RDMA_EP_ROW(RDMA_EP_GET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_get_option),
+	RDMA_EP_ROW(RDMA_EP_WRITE_EVENT, rdma_ep_write_event, arg, 0, rdma_ep_write_event),
+};
+
+/* The layout is the same for 32-bit callers, and stays what it is. */
+static_assert(sizeof(struct rdma_ep_hdr) == 16);
+static_assert(sizeof(struct rdma_ep_reason) == 128);
+static_assert(sizeof(struct rdma_ep_addr) == 64);
+static_assert(sizeof(struct rdma_ep_info) == 352);
+static_assert(sizeof(struct rdma_ep_conn_param) == 40);
+static_assert(sizeof(struct rdma_ep_record) == 1160);
+static_assert(offsetof(struct rdma_ep_record, private_data) == 120);
+static_assert(offsetof(struct rdma_ep_record, info) == 376);
+static_assert(offsetof(struct rdma_ep_record, attr) == 728);
+static_assert(sizeof(struct rdma_ep_get_info) == 48);
+static_assert(sizeof(struct rdma_ep_create_channel) == 24);
+static_assert(sizeof(struct rdma_ep_create) == 48);
+static_assert(sizeof(struct rdma_ep_create_ep) == 192);
+static_assert(sizeof(struct rdma_ep_destroy) == 24);
+static_assert(sizeof(struct rdma_ep_bind) == 96);
+static_assert(sizeof(struct rdma_ep_resolve_addr) == 168);
+static_assert(sizeof(struct rdma_ep_resolve_route) == 40);
+static_assert(sizeof(struct rdma_ep_listen) == 40);
+static_assert(sizeof(struct rdma_ep_connect) == 72);
+static_assert(sizeof(struct rdma_ep_establish) == 24);
+static_assert(sizeof(struct rdma_ep_reject) == 40);
+static_assert(sizeof(struct rdma_ep_disconnect) == 32);
+static_assert(sizeof(struct rdma_ep_query) == 40);
+static_assert(sizeof(struct rdma_ep_init_qp_attr) == 32);
+static_assert(sizeof(struct rdma_ep_attach) == 24);
+static_assert(sizeof(struct rdma_ep_wait) == 48);
+static_assert(sizeof(struct rdma_ep_notify) == 24);
+static_assert(sizeof(struct rdma_ep_join) == 104);
+static_assert(sizeof(struct rdma_ep_leave) == 32);
+static_assert(sizeof(struct rdma_ep_option) == 40);
+static_assert(sizeof(struct rdma_ep_write_event) == 40);
+
+static int rdma_ep_get_info(struct rdma_ep_call *call)
+{
+	struct rdma_ep_get_info *cmd = call->cmd;
+
+	cmd->out_abi_version = RDMA_EP_ABI_VERSION;
+	cmd->out_commands = ARRAY_SIZE(rdma_ep_ops);
+	cmd->out_features = 0;
+	cmd->out_max_endpoints = READ_ONCE(rdma_ep_max_endpoints);
+	cmd->out_endpoints = atomic_read(&call->ctx->num_eps);
+	cmd->out_max_backlog = READ_ONCE(rdma_ep_max_backlog);
+	cmd->out_reserved = 0;
+	return rdma_ep_respond(call);
+}
+
+/**
+ * rdma_ep_respond - write the argument struct back to the caller
+ * @call: the call
+ *
+ * Never writes past the size that the caller stated. Handlers call it while
+ * they can still undo what they did.
+ *
+ * Return: 0 or -EFAULT.
+ */
+int rdma_ep_respond(struct rdma_ep_call *call)
+{
+	if (copy_to_user(call->uarg, call->cmd, min(call->usize, call->op_size)))
+		return -EFAULT;
+	return 0;
+}
+
+static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_row *op)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+
+	if (call->usize < op->min_size)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STRUCT,
+				    "argument of %zu bytes, the command needs %u",
+				    call->usize, op->min_size);
+	if (hdr->flags & ~op->flags)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "unknown flags %#x", hdr->flags & ~op->flags);
+	return op->fn(call);
+}
+
+long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct rdma_ep_reason __user *ureason;
+	const struct rdma_ep_op_row *op;
+	struct rdma_ep_call call = {
+		.ctx = file->private_data,
+		.uarg = (void __user *)arg,
+	};
+	unsigned int nr = _IOC_NR(cmd);
+	union rdma_ep_cmd buf;
+	u32 usize;
+	int ret;
+
+	if (nr >= ARRAY_SIZE(rdma_ep_ops))
+		return -ENOTTY;
+	op = &rdma_ep_ops[array_index_nospec(nr, ARRAY_SIZE(rdma_ep_ops))];
+	if (op->cmd != cmd)
+		return -ENOTTY;
+
+	if (get_user(usize, &((struct rdma_ep_hdr __user *)arg)->size))
+		return -EFAULT;
+	if (usize < sizeof(struct rdma_ep_hdr))
+		return -EINVAL;
+	if (usize > PAGE_SIZE)
+		return -E2BIG;
+	ret = copy_struct_from_user(&buf, op->size, call.uarg, usize);
+	if (ret)
+		return ret;
+
+	call.cmd = &buf;
+	call.usize = usize;
+	call.op_size = op->size;
+	ureason = u64_to_user_ptr(buf.hdr.reason_uptr);
+	ret = rdma_ep_dispatch(&call, op);
+
+	/* A bad address costs the caller the reason, not what the call did. */
+	if (ureason && (ret || call.reason.code) &&
+	    copy_to_user(ureason, &call.reason, sizeof(call.reason)))
+		pr_debug("rdma_ep: no reason for command %u: bad address\n", nr);
+	return ret;
+}

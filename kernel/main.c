@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * The module, its device, and the context that each open of it makes.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "private.h"
+
+MODULE_AUTHOR("The rdma_ep authors");
+MODULE_DESCRIPTION("RDMA connection manager for user space");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(RDMA_EP_VERSION);
+
+unsigned int rdma_ep_max_endpoints = 131072;
+module_param_named(max_endpoints, rdma_ep_max_endpoints, uint, 0644);
+MODULE_PARM_DESC(max_endpoints, "Endpoints in one context, at most");
+
+unsigned int rdma_ep_max_backlog = 1024;
+module_param_named(max_backlog, rdma_ep_max_backlog, uint, 0644);
+MODULE_PARM_DESC(max_backlog, "Unread connection requests of one listener, at most");
+
+/* Tears endpoints down: when a device is removed, and when a context closes. */
+struct workqueue_struct *rdma_ep_wq;
+
+static int rdma_ep_open(struct inode *inode, struct file *file)
+{
+	struct rdma_ep_ctx *ctx;
+
+	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+	if (!ctx)
+		return -ENOMEM;
+
+	kref_init(&ctx->kref);
+	xa_init_flags(&ctx->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	spin_lock_init(&ctx->ev_lock);
+	INIT_LIST_HEAD(&ctx->channels);
+	file->private_data = ctx;
+	return stream_open(inode, file);
+}
+
+void rdma_ep_ctx_release(struct kref *kref)
+{
+	struct rdma_ep_ctx *ctx = container_of(kref, struct rdma_ep_ctx, kref);
+
+	WARN_ON(!xa_empty(&ctx->eps));
+	xa_destroy(&ctx->eps);
+	kfree(ctx);
+}
+
+static int rdma_ep_close(struct inode *inode, struct file *file)
+{
+	struct rdma_ep_ctx *ctx = file->private_data;
+
+	rdma_ep_close_all(ctx);
+	rdma_ep_ctx_put(ctx);
+	return 0;
+}
+
+static void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct rdma_ep_ctx *ctx = file->private_data;
+
+	seq_printf(m, "rdma_ep-endpoints:\t%d\n", atomic_read(&ctx->num_eps));
+}
+
+static const struct file_operations rdma_ep_fops = {
+	.owner		= THIS_MODULE,
+	.open		= rdma_ep_open,
+	.release	= rdma_ep_close,
+	.unlocked_ioctl	= rdma_ep_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.show_fdinfo	= rdma_ep_show_fdinfo,
+};
+
+static struct miscdevice rdma_ep_misc = {
+	.minor		= MISC_DYNAMIC_MINOR,
+	.name		= "rdma_ep",
+	.nodename	= "infiniband/rdma_ep",
+	.mode		= 0666,
+	.fops		= &rdma_ep_fops,
+};
+
+static int __init rdma_ep_init(void)
+{
+	int ret;
+
+	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
+	if (!rdma_ep_wq)
+		return -ENOMEM;
+
+	ret = misc_register(&rdma_ep_misc);
+	if (ret)
+		destroy_workqueue(rdma_ep_wq);
+	return ret;
+}
+
+static void __exit rdma_ep_exit(void)
+{
+	misc_deregister(&rdma_ep_misc);
+	destroy_workqueue(rdma_ep_wq);
+}
+
+module_init(rdma_ep_init);
+module_exit(rdma_ep_exit);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * Multicast groups of an endpoint.
+ *
+ * The group is rdma_cm's context for a join, so it lives until rdma_cm has
+ * left: rdma_leave_multicast() and rdma_destroy_id() both wait for a handler
+ * that is still at it. Both events that a group can have are allocated with it.
+ */
+#include <linux/slab.h>
+#include <rdma/ib_addr.h>
+
+#include "private.h"
+
+/**
+ * struct rdma_ep_group - a group joined
+ * @node: on rdma_ep::groups
+ * @handle: its name within the endpoint
+ * @addr: its address
+ * @join_event: for the join's completion; NULL once it has happened
+ * @error_event: for the group's loss after that; NULL once it has happened
+ */
+struct rdma_ep_group {
+	struct list_head node;
+	u32 handle;
+	struct sockaddr_storage addr;
+	struct rdma_ep_event_more *join_event;
+	struct rdma_ep_event_more *error_event;
+};
+
+static void rdma_ep_group_free(struct rdma_ep_group *group)
+{
+	if (!group)
+		return;
+	kfree(group->join_event);
+	kfree(group->error_event);
+	kfree(group);
+}
+
+static struct rdma_ep_group *rdma_ep_group_alloc(struct rdma_ep *ep, u64 cookie,
+						 const struct sockaddr *addr)
+{
+	struct rdma_ep_group *group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+
+	if (!group)
+		return NULL;
+	group->join_event = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
+	group->error_event = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
+	if (!group->join_event || !group->error_event) {
+		rdma_ep_group_free(group);
+		return NULL;
+	}
+	memcpy(&group->addr, addr, rdma_addr_size(addr));
+	group->handle = ++ep->last_group;
+	group->join_event->arg = cookie;
+	group->join_event->group = group->handle;
+	group->error_event->arg = cookie;
+	group->error_event->group = group->handle;
+	return group;
+}
+
+/**
+ * rdma_ep_group_event - the event to report what happened to a group
+ * @event: what rdma_cm says
+ *
+ * Context: in rdma_cm's handler, so one at a time for each group.
+ *
+ * Return: the event, the caller's now, or NULL if the group's end was reported
+ * before.
+ */
+struct rdma_ep_event_more *rdma_ep_group_event(struct rdma_cm_event *event)
+{
+	struct rdma_ep_group *group = (void *)event->param.ud.private_data;
+	struct rdma_ep_event_more *more = NULL;
+
+	swap(more, group->join_event);
+	if (!more)
+		swap(more, group->error_event);
+	return more;
+}
+
+/* The endpoint's id is gone, and rdma_cm has left all groups with it. */
+void rdma_ep_group_free_all(struct rdma_ep *ep)
+{
+	struct rdma_ep_group *group, *next;
+
+	list_for_each_entry_safe(group, next, &ep->groups, node)
+		rdma_ep_group_free(group);
+	INIT_LIST_HEAD(&ep->groups);
+}
+
+static int rdma_ep_join_state(struct rdma_ep_call *call, u32 join_flags)
+{
+	switch (join_flags) {
+	case RDMA_EP_JOIN_FULL_MEMBER:
+		return BIT(FULLMEMBER_JOIN);
+	case RDMA_EP_JOIN_SEND_ONLY:
+		return BIT(SENDONLY_FULLMEMBER_JOIN);
+	default:
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE, "unknown join flags %#x",
+				    join_flags);
+	}
+}
+
+static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8 join_state,
+			       struct sockaddr *addr)
+{
+	struct rdma_ep_join *cmd = call->cmd;
+	struct rdma_ep_group *group;
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	if (!ep->id->device)
+		return rdma_ep_fail_state(call, ep, "join a group");
+	/* rdma_cm leaves by address: with two alike it would not know which. */
+	list_for_each_entry(group, &ep->groups, node)
+		if (!memcmp(&group->addr, addr, rdma_addr_size(addr)))
+			return rdma_ep_fail(call, -EADDRINUSE, RDMA_EP_REASON_ADDR_IN_USE,
+					    "the group is joined already");
+
+	group = rdma_ep_group_alloc(ep, cmd->cookie, addr);
+	if (!group)
+		return -ENOMEM;
+	ret = rdma_join_multicast(ep->id, (struct sockaddr *)&group->addr, join_state, group);
+	if (ret) {
+		rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE, "the group cannot be joined");
+		goto free;
+	}
+	cmd->out_group = group->handle;
+	ret = rdma_ep_respond(call);
+	if (ret) {
+		rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
+		rdma_ep_group_discard(ep, group->handle);
+		goto free;
+	}
+	list_add(&group->node, &ep->groups);
+	return 0;
+
+free:
+	rdma_ep_group_free(group);
+	return ret;
+}
+
+int rdma_ep_join(struct rdma_ep_call *call)
+{
+	struct rdma_ep_join *cmd = call->cmd;
+	struct sockaddr *addr;
+	struct rdma_ep *ep;
+	int join_state;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	join_state = rdma_ep_join_state(call, cmd->join_flags);
+	if (join_state < 0)
+		return join_state;
+	addr = rdma_ep_sockaddr(call, &cmd->addr, false);
+	if (IS_ERR(addr))
+		return PTR_ERR(addr);
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_join_locked(call, ep, join_state, addr);
+	mutex_unlock(&ep->lock);
+	rdma_ep_put(ep);
+	return ret;
+}
+
+static struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
+{
+	struct rdma_ep_group *group;
+
+	list_for_each_entry(group, &ep->groups, node)
+		if (group->handle == handle)
+			return group;
+	return NULL;
+}
+
+int rdma_ep_leave(struct rdma_ep_call *call)
+{
+	struct rdma_ep_leave *cmd = call->cmd;
+	struct rdma_ep_group *group;
+	struct rdma_ep *ep;
+	int ret = 0;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+
+	mutex_lock(&ep->lock);
+	group = rdma_ep_group_find(ep, cmd->group);
+	if (!group) {
+		ret = rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
+				   "the endpoint has joined no group %u", cmd->group);
+	} else if (!ep->id) {
+		/* Its teardown, which may still be at it, leaves for us. */
+		ret = rdma_ep_fail_no_id(call, ep);
+	} else {
+		rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
+		list_del(&group->node);
+		cmd->out_discarded = rdma_ep_group_discard(ep, group->handle);
+		rdma_ep_group_free(group);
+	}
+	mutex_unlock(&ep->lock);
+
+	rdma_ep_put(ep);
+	return ret ?: rdma_ep_respond(call);
+}

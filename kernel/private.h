@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * Objects of rdma_ep, and what its files know of each other.
+ *
+ * A context (one per open file) names endpoints by handle. An endpoint drives
+ * one rdma_cm_id. Its events sit in two lists: its own, and the FIFO of the
+ * channel that it points at, if any, so that destroying and re-attaching an
+ * endpoint costs what that endpoint has pending.
+ *
+ * Lock order:
+ *
+ *	rdma_ep::lock
+ *	  the cm_id's handler lock (rdma_lock_handler())
+ *	    rdma_ep_ctx::ev_lock
+ *	      the xarray's lock, wait queue locks
+ *
+ * rdma_cm calls our handler with the handler lock held. The handler therefore
+ * never takes rdma_ep::lock, and rdma_destroy_id(), which takes the handler
+ * lock, is called with neither held.
+ *
+ * All event lists of a context share one spinlock. So an endpoint moves
+ * between channels, with its events, in one critical section, and nothing
+ * that is done under the lock depends on how many endpoints there are.
+ */
+#ifndef RDMA_EP_PRIVATE_H
+#define RDMA_EP_PRIVATE_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/rdma_cm.h>
+#include <rdma/rdma_ep.h>
+
+#include "compat.h"
+
+struct file;
+struct rdma_ep;
+struct rdma_ep_deadline;
+
+/**
+ * struct rdma_ep_ctx - what one open of the device holds
+ * @kref: held by the file, by each endpoint and by each channel
+ * @eps: handle to endpoint. An entry is reserved before the endpoint is
+ *	complete, and stored when nothing can fail any more.
+ * @next_handle: where the search for a free handle starts (xarray's lock)
+ * @num_eps: endpoints that exist, published or not
+ * @last_serial: serial number given out last
+ * @ev_lock: guards every event list of the context, the links between
+ *	endpoints and channels, and what struct rdma_ep says it guards
+ * @channels: its channels that are open (@ev_lock)
+ * @dead: the file is closed (@ev_lock)
+ */
+struct rdma_ep_ctx {
+	struct kref kref;
+	struct xarray eps;
+	u32 next_handle;
+	atomic_t num_eps;
+	atomic64_t last_serial;
+	spinlock_t ev_lock;
+	struct list_head channels;
+	bool dead;
+};
+
+/**
+ * struct rdma_ep_channel - a file that delivers events
+ * @kref: held by the file, and by who uses the channel outside of @ctx's
+ *	ev_lock
+ * @ctx: the context it belongs to
+ * @file: the file, for its O_NONBLOCK. NULL once it is closed. (ev_lock)
+ * @node: on rdma_ep_ctx::channels (ev_lock)
+ * @events: FIFO of events (ev_lock)
+ * @eps: endpoints that point at this channel (ev_lock)
+ * @wq: readers and pollers
+ */
+struct rdma_ep_channel {
+	struct kref kref;
+	struct rdma_ep_ctx *ctx;
+	struct file *file;
+	struct list_head node;
+	struct list_head events;
+	struct list_head eps;
+	wait_queue_head_t wq;
+};
+
+/**
+ * struct rdma_ep_event - something that happened, not read yet
+ * @channel_node: on rdma_ep_channel::events, or empty (ev_lock)
+ * @ep_node: on rdma_ep::events, or empty (ev_lock)
+ * @ep: the endpoint it happened on. While the event is listed the endpoint
+ *	lives, since teardown empties the list.
+ * @time_ns: when
+ * @status: as in &struct rdma_ep_record
+ * @type: as in &struct rdma_ep_record
+ * @more: this is a struct rdma_ep_event_more, to be freed when it is read.
+ *	Otherwise it is one of an endpoint's slots.
+ */
+struct rdma_ep_event {
+	struct list_head channel_node;
+	struct list_head ep_node;
+	struct rdma_ep *ep;
+	u64 time_ns;
+	s32 status;
+	u8 type;
+	bool more;
+};
+
+/**
+ * struct rdma_ep_event_more - an event that carries more than its status
+ * @ev: the event
+ * @child: connection request: the endpoint made for it. The event owns it.
+ * @arg: as in &struct rdma_ep_record
+ * @group: multicast: handle of the group
+ * @flags: RDMA_EP_REC_PARAM, _UD, _DATA, _NO_DATA: what of the rest is filled
+ * @param: parameters, private data left out
+ * @ah: datagram: address handle attributes
+ * @ece: enhanced connection establishment
+ * @data: private data
+ */
+struct rdma_ep_event_more {
+	struct rdma_ep_event ev;
+	struct rdma_ep *child;
+	u64 arg;
+	u32 group;
+	u32 flags;
+	struct rdma_conn_param param;
+	struct ib_uverbs_ah_attr ah;
+	struct rdma_ucm_ece ece;
+	u8 data[RDMA_EP_MAX_DATA];
+};
+
+/* Events that happen unasked: each has its place in the endpoint. */
+enum rdma_ep_slot {
+	RDMA_EP_SLOT_CONN,	/* the connection failed, and no memory for more */
+	RDMA_EP_SLOT_DISCONNECTED,
+	RDMA_EP_SLOT_REMOVAL,
+	RDMA_EP_SLOT_ADDR_CHANGE,
+	RDMA_EP_SLOT_TIMEWAIT,
+	RDMA_EP_SLOTS
+};
+
+/* Events that end the wait for an operation, as bits. */
+#define RDMA_EP_COMPLETES_RESOLVE				\
+	(BIT(RDMA_EP_EVENT_ADDR_RESOLVED) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |	\
+	 BIT(RDMA_EP_EVENT_ROUTE_RESOLVED) | BIT(RDMA_EP_EVENT_ROUTE_ERROR) |	\
+	 BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
+#define RDMA_EP_COMPLETES_CONNECT				\
+	(BIT(RDMA_EP_EVENT_CONNECT_RESPONSE) | BIT(RDMA_EP_EVENT_ESTABLISHED) |	\
+	 BIT(RDMA_EP_EVENT_REJECTED) | BIT(RDMA_EP_EVENT_UNREACHABLE) |		\
+	 BIT(RDMA_EP_EVENT_CONNECT_ERROR) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |	\
+	 BIT(RDMA_EP_EVENT_DISCONNECTED) | BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
+#define RDMA_EP_COMPLETES_DISCONNECT				\
+	(BIT(RDMA_EP_EVENT_DISCONNECTED) | BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
+#define RDMA_EP_COMPLETES_ANY	U32_MAX
+
+/* The asynchronous operation that an endpoint has under way. */
+enum rdma_ep_op {
+	RDMA_EP_OP_NONE,
+	RDMA_EP_OP_RESOLVE,
+	RDMA_EP_OP_CONNECT,
+	RDMA_EP_OP_ACCEPT,
+};
+
+/* Options, kept to be read back. */
+struct rdma_ep_options {
+	u32 connect_timeout_ms;
+	u8 tos;
+	u8 ack_timeout;
+	u8 min_rnr_timer;
+	bool reuseaddr;
+	bool afonly;
+};
+
+/**
+ * struct rdma_ep - an endpoint
+ * @kref: held by the context's table, by who uses it, by queued work
+ * @rcu: for lookups without a lock
+ * @ctx: the context
+ * @lock: taken around every call into rdma_cm, which is not made for
+ *	concurrent calls on one id
+ * @id: the rdma_cm_id; NULL once the device is removed or the endpoint is
+ *	being destroyed (@lock)
+ * @handle: its name in the context
+ * @qp_type: type of QP that it connects
+ * @serial: serial number
+ * @cookie: the user's
+ * @close_work: destroys @id after a device removal
+ * @deadline: gives up a connect, if the user asked for it (@lock)
+ * @groups: multicast groups joined (@lock)
+ * @last_group: handle given out last (@lock)
+ * @options: what the user has set (@lock)
+ * @channel: where events go, or NULL (ev_lock)
+ * @channel_node: on rdma_ep_channel::eps (ev_lock)
+ * @events: all events not read yet (ev_lock)
+ * @wq: who waits in an ioctl
+ * @waiters: how many (ev_lock). While there are some, new events are not put
+ *	on the channel, since a waiter will take them.
+ * @num_user: RDMA_EP_EVENT_USER events not read yet (ev_lock)
+ * @state: enum rdma_ep_state (ev_lock to write)
+ * @op: enum rdma_ep_op (ev_lock)
+ * @dead: being destroyed: no more events (ev_lock)
+ * @then_route: go on to route resolution by ourselves (handler lock)
+ * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
+ * @route_timeout_ms: for @then_route (handler lock)
+ * @op_event: reserved for the completion of @op (ev_lock)
+ * @backlog: how many requests may wait (ev_lock)
+ * @requests: how many do (ev_lock)
+ * @overflows: requests refused (ev_lock)
+ * @slots: events that need no memory
+ */
+struct rdma_ep {
+	struct kref kref;
+	u32 handle;
+	struct rcu_head rcu;
+	struct rdma_ep_ctx *ctx;
+	struct mutex lock;
+	struct rdma_cm_id *id;
+	u64 serial;
+	u64 cookie;
+	struct work_struct close_work;
+	struct rdma_ep_deadline *deadline;
+	struct list_head groups;
+	u32 last_group;
+	struct rdma_ep_options options;
+
+	struct rdma_ep_channel *channel;
+	struct list_head channel_node;
+	struct list_head events;
+	wait_queue_head_t wq;
+	u32 waiters;
+	u32 num_user;
+	u8 qp_type;
+	u8 state;
+	u8 op;
+	bool dead;
+	bool then_route;
+	bool disconnecting;
+	u32 route_timeout_ms;
+	struct rdma_ep_event_more *op_event;
+	u32 backlog;
+	u32 requests;
+	u64 overflows;
+	struct rdma_ep_event slots[RDMA_EP_SLOTS];
+};
+
+/**
+ * struct rdma_ep_taken - an event that was taken off its lists to be reported
+ * @ep: the endpoint, with a reference
+ * @ev: the event, for putting it back
+ * @time_ns: as in the event: one that is part of an endpoint may be queued
+ *	anew once it is off the lists
+ * @status: likewise
+ * @type: likewise
+ */
+struct rdma_ep_taken {
+	struct rdma_ep *ep;
+	struct rdma_ep_event *ev;
+	u64 time_ns;
+	s32 status;
+	u8 type;
+};
+
+/**
+ * struct rdma_ep_call - one ioctl being served
+ * @ctx: the context
+ * @cmd: the argument struct, in kernel memory
+ * @uarg: where it came from
+ * @usize: the caller's idea of its size
+ * @op_size: ours
+ * @reason: why it fails
+ */
+struct rdma_ep_call {
+	struct rdma_ep_ctx *ctx;
+	void *cmd;
+	void __user *uarg;
+	size_t usize;
+	size_t op_size;
+	struct rdma_ep_reason reason;
+};
+
+/**
+ * struct rdma_ep_new_channel - the channel that a call finds or makes
+ * @channel: with a reference, or NULL
+ * @file: if it was made: its file, not installed yet
+ * @fd: if it was made: its file descriptor; otherwise -1
+ */
+struct rdma_ep_new_channel {
+	struct rdma_ep_channel *channel;
+	struct file *file;
+	int fd;
+};
+
+extern struct workqueue_struct *rdma_ep_wq;
+extern unsigned int rdma_ep_max_endpoints;
+extern unsigned int rdma_ep_max_backlog;
+
+/* main.c */
+void rdma_ep_ctx_release(struct kref *kref);
+
+static inline void rdma_ep_ctx_put(struct rdma_ep_ctx *ctx)
+{
+	kref_put(&ctx->kref, rdma_ep_ctx_release);
+}
+
+/* ioctl.c */
+long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+int rdma_ep_respond(struct rdma_ep_call *call);
+
+/* reason.c */
+__printf(4, 5)
+int rdma_ep_fail(struct rdma_ep_call *call, int err, u32 code, const char *fmt, ...);
+const char *rdma_ep_state_name(unsigned int state);
+int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what);
+int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep);
+int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
+		      const struct sockaddr *addr);
+int rdma_ep_fail_resolve(struct rdma_ep_call *call, int err);
+void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct rdma_ep_taken *t);
+
+/* endpoint.c */
+struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp);
+struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle);
+void rdma_ep_release(struct kref *kref);
+void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
+unsigned int rdma_ep_teardown(struct rdma_ep *ep);
+void rdma_ep_close_all(struct rdma_ep_ctx *ctx);
+void rdma_ep_close_id(struct rdma_ep *ep);
+int rdma_ep_create(struct rdma_ep_call *call);
+int rdma_ep_create_ep(struct rdma_ep_call *call);
+int rdma_ep_destroy(struct rdma_ep_call *call);
+int rdma_ep_attach(struct rdma_ep_call *call);
+
+static inline void rdma_ep_put(struct rdma_ep *ep)
+{
+	kref_put(&ep->kref, rdma_ep_release);
+}
+
+/* channel.c */
+int rdma_ep_want_channel(struct rdma_ep_call *call, struct rdma_ep_new_channel *want, int fd);
+void rdma_ep_unwant_channel(struct rdma_ep_new_channel *want);
+void rdma_ep_keep_channel(struct rdma_ep_new_channel *want);
+void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel);
+bool rdma_ep_nonblock(struct rdma_ep *ep);
+int rdma_ep_create_channel(struct rdma_ep_call *call);
+
+/* event.c */
+struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, gfp_t gfp);
+void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep);
+void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status);
+void rdma_ep_event_expose(struct rdma_ep *ep);
+void rdma_ep_event_take(struct rdma_ep_event *ev, struct rdma_ep_taken *t);
+void rdma_ep_event_untake(struct rdma_ep_taken *t);
+struct rdma_ep *rdma_ep_event_child(struct rdma_ep_taken *t);
+void rdma_ep_event_publish(struct rdma_ep_taken *t, struct rdma_ep_channel *channel);
+void rdma_ep_event_done(struct rdma_ep_taken *t);
+void rdma_ep_event_free(struct rdma_ep_event *ev);
+unsigned int rdma_ep_group_discard(struct rdma_ep *ep, u32 group);
+int rdma_ep_write_event(struct rdma_ep_call *call);
+
+/* handler.c */
+int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+
+/* wait.c */
+int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle, u32 types,
+			 u64 record_uptr, u32 record_len);
+void rdma_ep_wait_finish(struct rdma_ep_call *call, struct rdma_ep *ep);
+bool rdma_ep_wait_pending(struct rdma_ep *ep, u32 types);
+int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
+		     u8 new_state);
+void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state);
+void rdma_ep_wait_begin(struct rdma_ep *ep);
+void rdma_ep_wait_end(struct rdma_ep *ep);
+int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t);
+int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
+			u64 record_uptr, u32 record_len);
+int rdma_ep_wait(struct rdma_ep_call *call);
+
+/* record.c */
+int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);
+void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t);
+int rdma_ep_record_to_user(const struct rdma_ep_record *rec, u64 uptr, u32 len);
+int rdma_ep_record_answer(struct rdma_ep_call *call, struct rdma_ep *ep, u32 parts, bool must,
+			  u64 uptr, u32 len);
+unsigned int rdma_ep_max_data(struct rdma_cm_id *id, enum rdma_ep_op op);
+int rdma_ep_query(struct rdma_ep_call *call);
+int rdma_ep_init_qp_attr(struct rdma_ep_call *call);
+
+/* resolve.c */
+struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr *addr,
+				  bool optional);
+int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *addr);
+int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *src,
+			   struct sockaddr *dst, u32 timeout_ms, bool then_route);
+int rdma_ep_bind(struct rdma_ep_call *call);
+int rdma_ep_resolve_addr(struct rdma_ep_call *call);
+int rdma_ep_resolve_route(struct rdma_ep_call *call);
+
+/* connect.c */
+int rdma_ep_listen(struct rdma_ep_call *call);
+int rdma_ep_connect(struct rdma_ep_call *call);
+int rdma_ep_accept(struct rdma_ep_call *call);
+int rdma_ep_establish(struct rdma_ep_call *call);
+int rdma_ep_reject(struct rdma_ep_call *call);
+int rdma_ep_disconnect(struct rdma_ep_call *call);
+int rdma_ep_notify(struct rdma_ep_call *call);
+void rdma_ep_deadline_free(struct rdma_ep *ep);
+int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms);
+
+/* mcast.c */
+struct rdma_ep_event_more *rdma_ep_group_event(struct rdma_cm_event *event);
+void rdma_ep_group_free_all(struct rdma_ep *ep);
+int rdma_ep_join(struct rdma_ep_call *call);
+int rdma_ep_leave(struct rdma_ep_call *call);
+
+/* option.c */
+int rdma_ep_set_option(struct rdma_ep_call *call);
+int rdma_ep_get_option(struct rdma_ep_call *call);
+
+#endif /* RDMA_EP_PRIVATE_H */

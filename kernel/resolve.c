@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * Addresses: from user space to rdma_cm, binding, resolving.
+ */
+#include <net/ipv6.h>
+#include <rdma/ib_addr.h>
+
+#include "private.h"
+
+/**
+ * rdma_ep_sockaddr - check an address that came from user space
+ * @call: the call
+ * @addr: the address, in kernel memory
+ * @optional: whether there may be none
+ *
+ * Return: the address, NULL for none, or ERR_PTR() of -EINVAL or -EOPNOTSUPP.
+ */
+struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr *addr,
+				  bool optional)
+{
+	struct sockaddr *sa = (struct sockaddr *)addr->sa;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)addr->sa;
+	int need;
+
+	if (addr->reserved || addr->len > sizeof(addr->sa) ||
+	    memchr_inv(addr->sa + addr->len, 0, sizeof(addr->sa) - addr->len))
+		return ERR_PTR(rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+					    "bytes after the address's %u are not 0", addr->len));
+	if (!addr->len && optional)
+		return NULL;
+
+	need = rdma_addr_size(sa);
+	if (addr->len < sizeof(sa->sa_family) || !need)
+		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
+					    "address family %u is not IPv4, IPv6 or InfiniBand",
+					    addr->len ? sa->sa_family : 0));
+	if (addr->len < need)
+		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
+					    "address of %u bytes, its family needs %d", addr->len,
+					    need));
+	if (sa->sa_family == AF_INET6 && !sin6->sin6_scope_id &&
+	    ipv6_addr_type(&sin6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_SCOPE,
+					    "a link-local address needs a scope id"));
+	return sa;
+}
+
+/**
+ * rdma_ep_bind_locked - bind to a source address
+ * @call: the call
+ * @ep: the endpoint, locked, with an id
+ * @addr: the address
+ *
+ * Return: 0 or a negative errno.
+ */
+int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *addr)
+{
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+
+	if (ep->state != RDMA_EP_STATE_IDLE)
+		return rdma_ep_fail_state(call, ep, "bind");
+	ret = rdma_bind_addr(ep->id, addr);
+	if (ret)
+		return rdma_ep_fail_bind(call, ep, ret, addr);
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->state == RDMA_EP_STATE_IDLE)	/* the device may be gone again */
+		WRITE_ONCE(ep->state, RDMA_EP_STATE_BOUND);
+	spin_unlock(&ep->ctx->ev_lock);
+	return 0;
+}
+
+int rdma_ep_bind(struct rdma_ep_call *call)
+{
+	struct rdma_ep_bind *cmd = call->cmd;
+	struct sockaddr *addr;
+	struct rdma_ep *ep;
+	int ret;
+
+	addr = rdma_ep_sockaddr(call, &cmd->addr, false);
+	if (IS_ERR(addr))
+		return PTR_ERR(addr);
+	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+
+	mutex_lock(&ep->lock);
+	if (ep->id)
+		ret = rdma_ep_bind_locked(call, ep, addr);
+	else
+		ret = rdma_ep_fail_no_id(call, ep);
+	mutex_unlock(&ep->lock);
+
+	if (!ret)
+		ret = rdma_ep_record_answer(call, ep, RDMA_EP_REC_INFO | RDMA_EP_REC_INIT, false,
+					    cmd->record_uptr, cmd->record_len);
+	rdma_ep_put(ep);
+	return ret;
+}
+
+/**
+ * rdma_ep_resolve_locked - begin to resolve a destination
+ * @call: the call
+ * @ep: the endpoint, locked, with an id
+ * @src: source address, or NULL
+ * @dst: destination address
+ * @timeout_ms: time for the address, and again for the route
+ * @then_route: go on to the route
+ *
+ * Return: 0 or a negative errno.
+ */
+int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *src,
+			   struct sockaddr *dst, u32 timeout_ms, bool then_route)
+{
+	u8 old_state = ep->state;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+
+	if (ep->op == RDMA_EP_OP_NONE && old_state != RDMA_EP_STATE_IDLE &&
+	    old_state != RDMA_EP_STATE_BOUND)
+		return rdma_ep_fail_state(call, ep, "resolve an address");
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, RDMA_EP_STATE_RESOLVING_ADDR);
+	if (ret)
+		return ret;
+
+	/* No handler looks at these before the operation has started. */
+	ep->then_route = then_route;
+	ep->route_timeout_ms = timeout_ms;
+	ret = rdma_resolve_addr(ep->id, src, dst, timeout_ms);
+	if (ret) {
+		/* rdma_cm may have bound the id on the way: it can tell. */
+		if (old_state == RDMA_EP_STATE_IDLE && ep->id->route.addr.src_addr.ss_family)
+			old_state = RDMA_EP_STATE_BOUND;
+		ep->then_route = false;
+		rdma_ep_op_abort(ep, old_state);
+		rdma_ep_fail_resolve(call, ret);
+	}
+	return ret;
+}
+
+/* Wait for, and report, what completes a resolution, if the caller asks. */
+static int rdma_ep_resolve_wait(struct rdma_ep_call *call, struct rdma_ep *ep, u64 record_uptr,
+				u32 record_len)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+
+	if (!(hdr->flags & RDMA_EP_F_WAIT))
+		return 0;
+	return rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_RESOLVE, record_uptr, record_len);
+}
+
+int rdma_ep_resolve_addr(struct rdma_ep_call *call)
+{
+	struct rdma_ep_resolve_addr *cmd = call->cmd;
+	struct sockaddr *src, *dst;
+	struct rdma_ep *ep;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	src = rdma_ep_sockaddr(call, &cmd->src, true);
+	if (IS_ERR(src))
+		return PTR_ERR(src);
+	dst = rdma_ep_sockaddr(call, &cmd->dst, false);
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE,
+				   cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+
+	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME)) {
+		mutex_lock(&ep->lock);
+		if (ep->id)
+			ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms,
+						     cmd->hdr.flags & RDMA_EP_RESOLVE_THEN_ROUTE);
+		else
+			ret = rdma_ep_fail_no_id(call, ep);
+		mutex_unlock(&ep->lock);
+	}
+	if (!ret)
+		ret = rdma_ep_resolve_wait(call, ep, cmd->record_uptr, cmd->record_len);
+	rdma_ep_wait_finish(call, ep);
+	return ret;
+}
+
+static int rdma_ep_route_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 timeout_ms)
+{
+	u8 old_state = ep->state;
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	if (ep->op == RDMA_EP_OP_NONE && old_state != RDMA_EP_STATE_ADDR_RESOLVED)
+		return rdma_ep_fail_state(call, ep, "resolve a route");
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, RDMA_EP_STATE_RESOLVING_ROUTE);
+	if (ret)
+		return ret;
+	ret = rdma_resolve_route(ep->id, timeout_ms);
+	if (ret) {
+		rdma_ep_op_abort(ep, old_state);
+		rdma_ep_fail_resolve(call, ret);
+	}
+	return ret;
+}
+
+int rdma_ep_resolve_route(struct rdma_ep_call *call)
+{
+	struct rdma_ep_resolve_route *cmd = call->cmd;
+	struct rdma_ep *ep;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE,
+				   cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+
+	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME)) {
+		mutex_lock(&ep->lock);
+		ret = rdma_ep_route_locked(call, ep, cmd->timeout_ms);
+		mutex_unlock(&ep->lock);
+	}
+	if (!ret)
+		ret = rdma_ep_resolve_wait(call, ep, cmd->record_uptr, cmd->record_len);
+	rdma_ep_wait_finish(call, ep);
+	return ret;
+}

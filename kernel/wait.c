@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * Starting an asynchronous operation, and waiting at an endpoint for an event.
+ *
+ * An endpoint has one operation under way at most. Memory for its completion
+ * is taken when it begins. While threads wait at an endpoint, its new events
+ * stay off its channel; what they leave is put there when the last one goes.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "private.h"
+
+/**
+ * rdma_ep_op_begin - begin an operation
+ * @call: the call
+ * @ep: the endpoint, locked. The caller has checked its state.
+ * @op: the operation
+ * @new_state: state while it is under way
+ *
+ * Return: 0, -EBUSY, -ECANCELED or -ENOMEM.
+ */
+int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
+		     u8 new_state)
+{
+	struct rdma_ep_event_more *more;
+	int ret = 0;
+
+	lockdep_assert_held(&ep->lock);
+
+	more = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
+	if (!more)
+		return -ENOMEM;
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->dead) {
+		ret = rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
+				   "the endpoint was destroyed");
+	} else if (ep->op != RDMA_EP_OP_NONE) {
+		ret = rdma_ep_fail(call, -EBUSY, RDMA_EP_REASON_BUSY,
+				   "the endpoint is still %s", rdma_ep_state_name(ep->state));
+	} else {
+		ep->op = op;
+		swap(more, ep->op_event);
+		WRITE_ONCE(ep->state, new_state);
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+	kfree(more);
+	return ret;
+}
+
+/* The operation could not be started: as if it had not been begun. */
+void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state)
+{
+	struct rdma_ep_event_more *more = NULL;
+
+	lockdep_assert_held(&ep->lock);
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->op != RDMA_EP_OP_NONE) {
+		ep->op = RDMA_EP_OP_NONE;
+		swap(more, ep->op_event);
+		WRITE_ONCE(ep->state, old_state);
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+	kfree(more);
+}
+
+/* From now on this thread waits at the endpoint. */
+void rdma_ep_wait_begin(struct rdma_ep *ep)
+{
+	spin_lock(&ep->ctx->ev_lock);
+	ep->waiters++;
+	spin_unlock(&ep->ctx->ev_lock);
+}
+
+void rdma_ep_wait_end(struct rdma_ep *ep)
+{
+	spin_lock(&ep->ctx->ev_lock);
+	if (!--ep->waiters && ep->channel)
+		rdma_ep_event_expose(ep);
+	spin_unlock(&ep->ctx->ev_lock);
+}
+
+/* Take the first event of one of @types; -EAGAIN if there is none. */
+static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
+{
+	struct rdma_ep_event *ev;
+	int ret = -EAGAIN;
+
+	spin_lock(&ep->ctx->ev_lock);
+	list_for_each_entry(ev, &ep->events, ep_node) {
+		if (!(types & BIT(ev->type)))
+			continue;
+		rdma_ep_event_take(ev, t);
+		ret = 0;
+		break;
+	}
+	if (ret && ep->dead)
+		ret = -ECANCELED;
+	spin_unlock(&ep->ctx->ev_lock);
+	return ret;
+}
+
+/**
+ * rdma_ep_wait_for - wait for an event at an endpoint
+ * @ep: the endpoint, for which rdma_ep_wait_begin() was called
+ * @types: bits of enum rdma_ep_event_type
+ * @t: receives the event
+ *
+ * Return: 0, -ERESTARTSYS, or -ECANCELED when the endpoint is destroyed.
+ */
+int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
+{
+	int ret, err;
+
+	err = wait_event_interruptible(ep->wq,
+				       (ret = rdma_ep_wait_take(ep, types, t)) != -EAGAIN);
+	return err ?: ret;
+}
+
+/* Is there, or will there be, an event of @types? */
+bool rdma_ep_wait_pending(struct rdma_ep *ep, u32 types)
+{
+	struct rdma_ep_event *ev;
+	bool pending;
+
+	spin_lock(&ep->ctx->ev_lock);
+	pending = ep->op != RDMA_EP_OP_NONE || ep->disconnecting;
+	list_for_each_entry(ev, &ep->events, ep_node)
+		if (types & BIT(ev->type))
+			pending = true;
+	spin_unlock(&ep->ctx->ev_lock);
+	return pending;
+}
+
+/**
+ * rdma_ep_wait_prepare - find the endpoint of a call that may wait
+ * @call: the call
+ * @ep: receives the endpoint, with a reference
+ * @handle: its handle
+ * @types: bits of the events that complete the operation
+ * @record_uptr: where the record goes
+ * @record_len: bytes there
+ *
+ * If the call waits, it does so from here on, so that it cannot miss the event
+ * of the operation that it starts. rdma_ep_wait_finish() undoes all this.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle, u32 types,
+			 u64 record_uptr, u32 record_len)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+	int ret;
+
+	ret = rdma_ep_record_check(call, record_uptr, record_len);
+	if (ret)
+		return ret;
+	if ((hdr->flags & (RDMA_EP_F_WAIT | RDMA_EP_F_RESUME)) == RDMA_EP_F_RESUME)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "RDMA_EP_F_RESUME without RDMA_EP_F_WAIT");
+	*ep = rdma_ep_get(call, handle);
+	if (IS_ERR(*ep))
+		return PTR_ERR(*ep);
+	if (hdr->flags & RDMA_EP_F_RESUME && !rdma_ep_wait_pending(*ep, types)) {
+		ret = rdma_ep_fail_state(call, *ep, "wait: nothing is under way");
+		rdma_ep_put(*ep);
+		return ret;
+	}
+	if (hdr->flags & RDMA_EP_F_WAIT)
+		rdma_ep_wait_begin(*ep);
+	return 0;
+}
+
+void rdma_ep_wait_finish(struct rdma_ep_call *call, struct rdma_ep *ep)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+
+	if (hdr->flags & RDMA_EP_F_WAIT)
+		rdma_ep_wait_end(ep);
+	rdma_ep_put(ep);
+}
+
+/*
+ * A signal ends the wait, not the operation. Mark the caller's struct, so that
+ * the call waits only if it is restarted (SA_RESTART); a caller that gets to
+ * see EINTR decides for itself.
+ */
+static int rdma_ep_wait_interrupted(struct rdma_ep_call *call)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+	struct rdma_ep_hdr __user *uhdr = call->uarg;
+
+	if (put_user(hdr->flags | RDMA_EP_F_RESUME, &uhdr->flags))
+		return -EINTR;
+	return -ERESTARTSYS;
+}
+
+/**
+ * rdma_ep_wait_report - wait for what completes an operation, and report it
+ * @call: the call
+ * @ep: the endpoint, for which rdma_ep_wait_begin() was called
+ * @types: bits of enum rdma_ep_event_type
+ * @record_uptr: where the record goes
+ * @record_len: bytes there
+ *
+ * Return: 0 or a negative errno.
+ */
+int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
+			u64 record_uptr, u32 record_len)
+{
+	struct rdma_ep_record *rec;
+	struct rdma_ep_taken t;
+	int ret;
+
+	if (rdma_ep_nonblock(ep))
+		return -EAGAIN;
+
+	/* What cannot be reported later is not taken. */
+	rec = kmalloc(sizeof(*rec), GFP_KERNEL);
+	if (!rec)
+		return -ENOMEM;
+
+	ret = rdma_ep_wait_for(ep, types, &t);
+	if (ret == -ERESTARTSYS)
+		ret = rdma_ep_wait_interrupted(call);
+	if (ret == -ECANCELED)
+		rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED, "the endpoint was destroyed");
+	if (ret)
+		goto free;
+
+	rdma_ep_record_from_event(rec, &t);
+	ret = rdma_ep_record_to_user(rec, record_uptr, record_len);
+	if (ret) {
+		rdma_ep_event_untake(&t);
+		goto free;
+	}
+	if (t.status || t.type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+		rdma_ep_explain(call, ep, &t);
+	rdma_ep_event_done(&t);
+free:
+	kfree(rec);
+	return ret;
+}
+
+/* Report an event that was taken, with the new endpoint that it may bring. */
+static int rdma_ep_wait_deliver(struct rdma_ep_call *call, struct rdma_ep_taken *t,
+				struct rdma_ep_record *rec)
+{
+	struct rdma_ep_wait *cmd = call->cmd;
+	struct rdma_ep_new_channel want = {};
+	struct rdma_ep *child = rdma_ep_event_child(t);
+	int ret;
+
+	if (child) {
+		ret = rdma_ep_want_channel(call, &want, cmd->child_channel);
+		if (ret)
+			goto untake;
+		cmd->child_channel = want.fd;
+		child->cookie = cmd->child_cookie;
+	}
+	rdma_ep_record_from_event(rec, t);
+	ret = rdma_ep_record_to_user(rec, cmd->record_uptr, cmd->record_len);
+	if (!ret && want.file)
+		ret = rdma_ep_respond(call);
+	if (ret)
+		goto unwant;
+
+	if (child) {
+		rdma_ep_event_publish(t, want.channel);
+		rdma_ep_keep_channel(&want);
+	}
+	if (t->status || t->type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+		rdma_ep_explain(call, t->ep, t);
+	rdma_ep_event_done(t);
+	return 0;
+
+unwant:
+	rdma_ep_unwant_channel(&want);
+untake:
+	rdma_ep_event_untake(t);
+	return ret;
+}
+
+int rdma_ep_wait(struct rdma_ep_call *call)
+{
+	struct rdma_ep_wait *cmd = call->cmd;
+	struct rdma_ep_record *rec;
+	struct rdma_ep_taken t;
+	struct rdma_ep *ep;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	if (cmd->hdr.flags & RDMA_EP_F_NEW_CHANNEL && cmd->child_channel != -1)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_CHANNEL,
+				    "a channel is given, and a new one asked for");
+	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
+	if (ret)
+		return ret;
+	ep = rdma_ep_get(call, cmd->ep);
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	rec = kmalloc(sizeof(*rec), GFP_KERNEL);
+	if (!rec) {
+		rdma_ep_put(ep);
+		return -ENOMEM;
+	}
+
+	if (cmd->hdr.flags & RDMA_EP_WAIT_NOWAIT || rdma_ep_nonblock(ep)) {
+		ret = rdma_ep_wait_take(ep, RDMA_EP_COMPLETES_ANY, &t);
+	} else {
+		rdma_ep_wait_begin(ep);
+		ret = rdma_ep_wait_for(ep, RDMA_EP_COMPLETES_ANY, &t);
+		rdma_ep_wait_end(ep);
+	}
+	if (ret == -ECANCELED)
+		rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED, "the endpoint was destroyed");
+	if (!ret)
+		ret = rdma_ep_wait_deliver(call, &t, rec);
+
+	kfree(rec);
+	rdma_ep_put(ep);
+	return ret;
+}
