@@ -201,6 +201,31 @@ static inline const char *host_netdev(void)
 	return name[0] ? name : NULL;
 }
 
+/*
+ * Let that netdev ask for neighbours, or not. A dummy device does not by
+ * itself; when it does, an address that nobody has stays unresolved.
+ */
+static inline int host_netdev_arp(bool on)
+{
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const char *name = host_netdev();
+	struct ifreq ifr = {};
+	int ret = -1;
+
+	if (sock < 0 || !name)
+		goto out;
+	strncpy(ifr.ifr_name, name, sizeof(ifr.ifr_name) - 1);
+	if (ioctl(sock, SIOCGIFFLAGS, &ifr))
+		goto out;
+	ifr.ifr_flags = on ? ifr.ifr_flags & ~IFF_NOARP :
+			     ifr.ifr_flags | IFF_NOARP;
+	ret = ioctl(sock, SIOCSIFFLAGS, &ifr);
+out:
+	if (sock >= 0)
+		close(sock);
+	return ret;
+}
+
 /* The link-local address of that netdev, with its scope id; false if none */
 static inline bool link_local_addr(union test_addr *a)
 {
@@ -623,27 +648,20 @@ static inline bool is_filled(const void *mem, size_t len, uint8_t byte)
 	return true;
 }
 
-/* Where a record with these parts ends, before it is rounded up to 8 */
+/* Where a record with these parts ends: the shortest has parameters and ah */
 static inline size_t record_end(const struct rdma_ep_record *rec)
 {
-	size_t end = offsetof(struct rdma_ep_record, qp_num);
-
-	if (rec->flags & RDMA_EP_REC_PARAM)
-		end = offsetof(struct rdma_ep_record, ah);
-	if (rec->flags & RDMA_EP_REC_UD)
-		end = offsetof(struct rdma_ep_record, private_data);
-	if (rec->flags & RDMA_EP_REC_DATA)
-		end = offsetof(struct rdma_ep_record, private_data) +
-		      rec->private_data_len;
-	if (rec->flags & RDMA_EP_REC_INFO)
-		end = offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_INIT]);
-	if (rec->flags & RDMA_EP_REC_INIT)
-		end = offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTR]);
-	if (rec->flags & RDMA_EP_REC_RTR)
-		end = offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTS]);
 	if (rec->flags & RDMA_EP_REC_RTS)
-		end = sizeof(*rec);
-	return end;
+		return sizeof(*rec);
+	if (rec->flags & RDMA_EP_REC_RTR)
+		return offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTS]);
+	if (rec->flags & RDMA_EP_REC_INIT)
+		return offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTR]);
+	if (rec->flags & RDMA_EP_REC_INFO)
+		return offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_INIT]);
+	if (rec->flags & RDMA_EP_REC_DATA)
+		return offsetof(struct rdma_ep_record, info);
+	return offsetof(struct rdma_ep_record, private_data);
 }
 
 /*
@@ -679,7 +697,7 @@ static inline const char *record_fault(const struct rdma_ep_record *rec)
 
 	if (rec->size % 8 || rec->size > sizeof(*rec))
 		return "size is not a multiple of 8 within the struct";
-	if (rec->size != (record_end(rec) + 7) / 8 * 8)
+	if (rec->size != record_end(rec))
 		return "size is not where the last part ends";
 	if (rec->flags & ~known)
 		return "unknown flags";
@@ -695,18 +713,15 @@ static inline const char *record_fault(const struct rdma_ep_record *rec)
 		    !is_filled(bytes + parts[i].off, end - parts[i].off, 0))
 			return parts[i].fault;
 	}
-	if (rec->flags & RDMA_EP_REC_DATA) {
-		size_t end = rec->flags & ~(2 * RDMA_EP_REC_DATA - 1) &
-			     ~RDMA_EP_REC_NO_DATA ?
-			offsetof(struct rdma_ep_record, info) : rec->size;
-		size_t off = offsetof(struct rdma_ep_record, private_data) +
-			     rec->private_data_len;
-
-		if (!is_filled(bytes + off, end - off, 0))
-			return "bytes after private_data_len are not 0";
-	}
+	if ((rec->flags & RDMA_EP_REC_DATA) &&
+	    !is_filled(rec->private_data + rec->private_data_len,
+		       sizeof(rec->private_data) - rec->private_data_len, 0))
+		return "bytes after private_data_len are not 0";
+	if (!(rec->flags & RDMA_EP_REC_PARAM) &&
+	    !is_filled(&rec->qp_num, offsetof(struct rdma_ep_record, private_data_len) -
+		       offsetof(struct rdma_ep_record, qp_num), 0))
+		return "parameters are there without their flag";
 	if (!(rec->flags & RDMA_EP_REC_UD) &&
-	    rec->size >= offsetof(struct rdma_ep_record, private_data) &&
 	    !is_filled(&rec->ah, sizeof(rec->ah), 0))
 		return "ah is there without its flag";
 	for (i = 0; i < RDMA_EP_ATTRS; i++)

@@ -740,9 +740,8 @@ TEST_F(bind, create_ep_unresolvable)
 	union test_addr src = host_addr(variant->family, 0);
 	uint32_t ep;
 
-	EXPECT_GT(0, try_create_ep(self->fd, 0, PS_TCP, NULL, &dst, NULL, &ep));
-	EXPECT_EQ(RDMA_EP_REASON_UNREACHABLE, ep_reason.code)
-		TH_LOG("%s", ep_reason.text);
+	do_err(ENETUNREACH, UNREACHABLE,
+	       try_create_ep(self->fd, 0, PS_TCP, NULL, &dst, NULL, &ep));
 	do_err(EINVAL, ADDR_FORMAT,
 	       try_create_ep(self->fd, 0, PS_TCP, &src, NULL, NULL, &ep));
 	/* source and destination of different families */
@@ -825,29 +824,143 @@ TEST_F(bind, resolve_from_a_bound_source)
 	EXPECT_EQ(port, addr_port(&now));
 }
 
-/* A resolution that fails is one event, and another may be tried */
-TEST_F(bind, resolve_error)
+/* A destination without a route is known at once; another may be tried */
+TEST_F(bind, no_route)
 {
 	union test_addr bad = make_addr(variant->elsewhere, 4711);
 	union test_addr dst = host_addr(variant->family, 4711);
 
-	do_ok(try_resolve_addr(self->fd, self->ep, RDMA_EP_F_WAIT, NULL, &bad,
-			       RESOLVE_MS, &self->rec));
-	EXPECT_GOOD_RECORD(&self->rec);
-	EXPECT_EVENT(ADDR_ERROR, &self->rec);
-	EXPECT_GT(0, self->rec.status);
-	/* how it ended has a reason although the call succeeded */
-	EXPECT_EQ(RDMA_EP_REASON_UNREACHABLE, ep_reason.code)
-		TH_LOG("%s", ep_reason.text);
+	do_err(ENETUNREACH, UNREACHABLE,
+	       try_resolve_addr(self->fd, self->ep, RDMA_EP_F_WAIT, NULL, &bad,
+				RESOLVE_MS, &self->rec));
+	do_err(ENETUNREACH, UNREACHABLE,
+	       try_resolve_addr(self->fd, self->ep, RDMA_EP_RESOLVE_THEN_ROUTE,
+				NULL, &bad, RESOLVE_MS, NULL));
 	expect_silence(_metadata, self->fd, self->ep, 50);
-
-	do_ok(try_resolve_addr(self->fd, self->ep, RDMA_EP_F_WAIT |
-			       RDMA_EP_RESOLVE_THEN_ROUTE, NULL, &bad,
-			       RESOLVE_MS, &self->rec));
-	EXPECT_EVENT(ADDR_ERROR, &self->rec);
 	do_ok(try_resolve_addr(self->fd, self->ep, RDMA_EP_F_WAIT, NULL, &dst,
 			       RESOLVE_MS, &self->rec));
 	EXPECT_EVENT(ADDR_RESOLVED, &self->rec);
+}
+
+/*
+ * Resolutions that take their time: the netdev asks for neighbours, and the
+ * one asked for is not there.
+ */
+
+FIXTURE(slow)
+{
+	struct test_ctx ctx;
+	int fd;
+	uint32_t ep;
+	union test_addr nobody;
+	union test_addr host;
+	struct rdma_ep_record rec;
+};
+
+FIXTURE_VARIANT(slow)
+{
+	int family;
+};
+
+FIXTURE_VARIANT_ADD(slow, ipv4)
+{
+	.family = AF_INET,
+};
+
+FIXTURE_VARIANT_ADD(slow, ipv6)
+{
+	.family = AF_INET6,
+};
+
+FIXTURE_SETUP(slow)
+{
+	ctx_open(_metadata, &self->ctx);
+	self->fd = self->ctx.fd;
+	self->nobody = nobody_addr(variant->family, 4711);
+	self->host = host_addr(variant->family, 4711);
+	do_ok(try_create(self->fd, PS_TCP, -1, 0, &self->ep));
+	ASSERT_EQ(0, host_netdev_arp(true));
+}
+
+FIXTURE_TEARDOWN(slow)
+{
+	EXPECT_EQ(0, host_netdev_arp(false));
+	ctx_close(_metadata, &self->ctx);
+}
+
+/* One event, with a status and a reason; then another try is possible */
+TEST_F(slow, address_error)
+{
+	do_ok(try_resolve_addr(self->fd, self->ep, RDMA_EP_F_WAIT, NULL,
+			       &self->nobody, 500, &self->rec));
+	EXPECT_GOOD_RECORD(&self->rec);
+	ASSERT_EVENT(ADDR_ERROR, &self->rec);
+	EXPECT_GT(0, self->rec.status);
+	/* how it ended has a reason although the call succeeded */
+	EXPECT_TRUE(ep_reason.code == RDMA_EP_REASON_TIMEOUT ||
+		    ep_reason.code == RDMA_EP_REASON_UNREACHABLE)
+		TH_LOG("%s", ep_reason.text);
+	expect_silence(_metadata, self->fd, self->ep, 300);
+
+	do_ok(try_resolve_addr(self->fd, self->ep, RDMA_EP_RESOLVE_THEN_ROUTE,
+			       NULL, &self->nobody, 500, NULL));
+	do_ok(try_wait(self->fd, self->ep, 0, &self->rec));
+	EXPECT_TRUE(self->rec.type == RDMA_EP_EVENT_ADDR_ERROR ||
+		    self->rec.type == RDMA_EP_EVENT_ROUTE_ERROR)
+		TH_LOG("got %s", event_name(self->rec.type));
+	EXPECT_GT(0, self->rec.status);
+	expect_silence(_metadata, self->fd, self->ep, 300);
+
+	do_ok(try_resolve_addr(self->fd, self->ep, RDMA_EP_F_WAIT |
+			       RDMA_EP_RESOLVE_THEN_ROUTE, NULL, &self->host,
+			       RESOLVE_MS, &self->rec));
+	EXPECT_EVENT(ROUTE_RESOLVED, &self->rec);
+}
+
+/* The fused call fails with the event's errno, and leaves nothing */
+TEST_F(slow, create_ep_error)
+{
+	struct rdma_ep_create_ep cmd = {
+		.hdr = EP_HDR(cmd, 0),
+		.port_space = PS_TCP,
+		.channel = -1,
+		.timeout_ms = 500,
+		.dst = ep_addr(&self->nobody),
+	};
+	int ret = ep_ioctl(self->fd, RDMA_EP_CREATE_EP, &cmd);
+
+	EXPECT_TRUE(ret == -ETIMEDOUT || ret == -EHOSTUNREACH)
+		TH_LOG("%s", strerror(-ret));
+	EXPECT_TRUE(ep_reason.code == RDMA_EP_REASON_TIMEOUT ||
+		    ep_reason.code == RDMA_EP_REASON_UNREACHABLE)
+		TH_LOG("%s", ep_reason.text);
+	EXPECT_EQ(1, count_endpoints(_metadata, self->fd));
+}
+
+/* One operation at a time */
+TEST_F(slow, busy)
+{
+	struct rdma_ep_conn_param param = conn_param(NULL, 0);
+	int ret;
+
+	do_ok(try_resolve_addr(self->fd, self->ep, 0, NULL, &self->nobody,
+			       60000, NULL));
+	EXPECT_EQ(RDMA_EP_STATE_RESOLVING_ADDR,
+		  ep_state(_metadata, self->fd, self->ep));
+	do_err(EBUSY, BUSY, try_resolve_addr(self->fd, self->ep, 0, NULL,
+					     &self->host, 500, NULL));
+	do_err(EBUSY, BUSY, try_resolve_route(self->fd, self->ep, 0, NULL));
+	/* what the state forbids anyway may be said either way */
+	ret = try_connect(self->fd, self->ep, 0, &param, NULL);
+	EXPECT_TRUE(ret == -EBUSY || ret == -EINVAL);
+	ret = try_bind(self->fd, self->ep, &self->host, NULL);
+	EXPECT_TRUE(ret == -EBUSY || ret == -EINVAL);
+	ret = try_listen(self->fd, self->ep, 0, NULL);
+	EXPECT_TRUE(ret == -EBUSY || ret == -EINVAL);
+	EXPECT_EQ(RDMA_EP_STATE_RESOLVING_ADDR,
+		  ep_state(_metadata, self->fd, self->ep));
+	/* destroying does not wait for the minute to pass */
+	do_ok(try_destroy(self->fd, self->ep));
 }
 
 /* RDMA_EP_F_RESUME waits for what was started; nothing was */
