@@ -510,6 +510,10 @@ int rdma_ep_notify(struct rdma_ep_call *call)
 		ret = rdma_ep_fail_no_id(call, ep);
 	else if (!ep->id->device)
 		ret = rdma_ep_fail_state(call, ep, "be notified");
+	else if (cmd->event == IB_EVENT_PATH_MIG && ep->id->route.num_pri_alt_paths < 2)
+		/* ib_cm would migrate to an address that is all zero. */
+		ret = rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
+				   "there is no alternate path to migrate to");
 	else
 		ret = rdma_notify(ep->id, cmd->event);
 	mutex_unlock(&ep->lock);

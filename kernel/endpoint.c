@@ -252,7 +252,7 @@ static int rdma_ep_get_qp_type(struct rdma_ep_call *call, u32 port_space, u32 qp
 					    "QP type %u cannot be connected", qp_type);
 		return qp_type;
 	default:
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_VALUE,
 				    "unknown port space %#x", port_space);
 	}
 	if (qp_type && qp_type != fixed)

@@ -171,7 +171,16 @@ int rdma_ep_respond(struct rdma_ep_call *call)
 static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_row *op)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
+	int ret = -E2BIG;
 
+	if (call->usize <= PAGE_SIZE)
+		ret = copy_struct_from_user(call->cmd, op->size, call->uarg, call->usize);
+	if (ret == -E2BIG)
+		return rdma_ep_fail(call, ret, RDMA_EP_REASON_STRUCT,
+				    "argument of %zu bytes, this module knows %u", call->usize,
+				    op->size);
+	if (ret)
+		return ret;
 	if (call->usize < op->min_size)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STRUCT,
 				    "argument of %zu bytes, the command needs %u",
@@ -184,7 +193,6 @@ static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_r
 
 long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct rdma_ep_reason __user *ureason;
 	const struct rdma_ep_op_row *op;
 	struct rdma_ep_call call = {
 		.ctx = file->private_data,
@@ -192,7 +200,7 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	};
 	unsigned int nr = _IOC_NR(cmd);
 	union rdma_ep_cmd buf;
-	u32 usize;
+	void __user *ureason;
 	int ret;
 
 	if (nr >= ARRAY_SIZE(rdma_ep_ops))
@@ -201,20 +209,17 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (op->cmd != cmd)
 		return -ENOTTY;
 
-	if (get_user(usize, &((struct rdma_ep_hdr __user *)arg)->size))
+	if (get_user(call.usize, &((struct rdma_ep_hdr __user *)arg)->size))
 		return -EFAULT;
-	if (usize < sizeof(struct rdma_ep_hdr))
+	/* Without a header there is nowhere to put a reason. */
+	if (call.usize < sizeof(buf.hdr))
 		return -EINVAL;
-	if (usize > PAGE_SIZE)
-		return -E2BIG;
-	ret = copy_struct_from_user(&buf, op->size, call.uarg, usize);
-	if (ret)
-		return ret;
+	if (copy_from_user(&buf.hdr, call.uarg, sizeof(buf.hdr)))
+		return -EFAULT;
+	ureason = u64_to_user_ptr(buf.hdr.reason_uptr);
 
 	call.cmd = &buf;
-	call.usize = usize;
 	call.op_size = op->size;
-	ureason = u64_to_user_ptr(buf.hdr.reason_uptr);
 	ret = rdma_ep_dispatch(&call, op);
 
 	/* A bad address costs the caller the reason, not what the call did. */

@@ -97,13 +97,34 @@ static void rdma_ep_fill_info(struct rdma_ep_info *info, struct rdma_ep *ep,
 	spin_unlock(&ep->ctx->ev_lock);
 
 	rdma_ep_fill_addr(&info->src, &addr->src_addr);
-	rdma_ep_fill_addr(&info->dst, &addr->dst_addr);
 	info->src_sid = rdma_get_service_id(id, (struct sockaddr *)&addr->src_addr);
-	info->dst_sid = rdma_get_service_id(id, (struct sockaddr *)&addr->dst_addr);
+	/* Binding gives the destination a family, but no address. */
+	if (info->state != RDMA_EP_STATE_BOUND && info->state != RDMA_EP_STATE_LISTENING) {
+		rdma_ep_fill_addr(&info->dst, &addr->dst_addr);
+		info->dst_sid = rdma_get_service_id(id, (struct sockaddr *)&addr->dst_addr);
+	}
 	info->ifindex = addr->dev_addr.bound_dev_if;
 	if (id->device)
 		rdma_ep_fill_device(info, id);
 	rdma_ep_fill_paths(info, id);
+}
+
+/* RTR and RTS are about a peer: before it is known rdma_cm answers with INIT's. */
+static bool rdma_ep_attr_known(const struct rdma_ep *ep, enum ib_qp_state qp_state)
+{
+	if (qp_state == IB_QPS_INIT)
+		return true;
+	if (ep->qp_type == IB_QPT_UD)
+		return false;
+	switch (READ_ONCE(ep->state)) {
+	case RDMA_EP_STATE_REQUESTED:
+	case RDMA_EP_STATE_RESPONDED:
+	case RDMA_EP_STATE_ACCEPTING:
+	case RDMA_EP_STATE_CONNECTED:
+		return true;
+	default:
+		return false;
+	}
 }
 
 static int rdma_ep_fill_attr(struct ib_uverbs_qp_attr *dst, struct rdma_cm_id *id,
@@ -152,13 +173,14 @@ static int rdma_ep_fill_parts(struct rdma_ep_record *rec, struct rdma_ep *ep, u3
 	for (i = 0; i < RDMA_EP_ATTRS; i++) {
 		if (!(parts & (RDMA_EP_REC_INIT << i)))
 			continue;
-		ret = rdma_ep_fill_attr(&rec->attr[i], id, states[i]);
+		ret = -EINVAL;
+		if (rdma_ep_attr_known(ep, states[i]))
+			ret = rdma_ep_fill_attr(&rec->attr[i], id, states[i]);
 		if (!ret)
 			rec->flags |= RDMA_EP_REC_INIT << i;
 		else if (must)
 			break;
-		else
-			ret = 0;
+		ret = 0;
 	}
 	rdma_unlock_handler(id);
 unlock:
@@ -262,7 +284,10 @@ void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken 
  * @uptr: user address, 0 for nowhere
  * @len: bytes there
  *
- * Return: 0 or -EINVAL.
+ * Done before anything is started, so that a bad address changes nothing. The
+ * buffer is zeroed, so that what a record does not have reads as zero.
+ *
+ * Return: 0, -EINVAL or -EFAULT.
  */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len)
 {
@@ -270,6 +295,10 @@ int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STRUCT,
 				    "%u bytes for a record, the shortest has %zu", len,
 				    offsetof(struct rdma_ep_record, private_data));
+	if (uptr && clear_user(u64_to_user_ptr(uptr),
+			       min_t(u32, len, sizeof(struct rdma_ep_record))))
+		return rdma_ep_fail(call, -EFAULT, RDMA_EP_REASON_NONE,
+				    "bad address of the record");
 	return 0;
 }
 

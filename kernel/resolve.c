@@ -22,7 +22,11 @@ struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr
 	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)addr->sa;
 	int need;
 
-	if (addr->reserved || addr->len > sizeof(addr->sa) ||
+	if (addr->len > sizeof(addr->sa))
+		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
+					    "address of %u bytes, the longest has %u", addr->len,
+					    RDMA_EP_ADDR_SIZE));
+	if (addr->reserved ||
 	    memchr_inv(addr->sa + addr->len, 0, sizeof(addr->sa) - addr->len))
 		return ERR_PTR(rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
 					    "bytes after the address's %u are not 0", addr->len));

@@ -360,8 +360,9 @@ struct rdma_ep_info {
  * @arg: multicast: cookie of the group. User event: its argument.
  * @qp_num: peer's QP number
  * @qkey: datagram: the peer's or the group's qkey
- * @responder_resources: peer's responder resources
- * @initiator_depth: peer's initiator depth
+ * @responder_resources: RDMA reads and atomics that the peer asks this side to
+ *	serve at once
+ * @initiator_depth: RDMA reads and atomics that the peer serves at once
  * @flow_control: whether the peer's hardware does flow control
  * @retry_count: connection request: the peer's retry count
  * @rnr_retry_count: the peer's RNR retry count
