@@ -7,11 +7,12 @@
 KVM_CPU=max,-arch-capabilities
 
 vm_defaults() {
-	KERNEL=6.1 STOCK= MODULE= TEST= DEVS=1 TRANSPORT=rdma_rxe TIMEOUT=300 SMP=2 MEM=
+	KERNEL=6.1 STOCK= MODULE= TEST= DEVS=1 TRANSPORT=rxe TIMEOUT=300 SMP=2 MEM=
 	ICOUNT= OUTDIR= NAME= APPEND= ROLE= MY_IP=10.77.0.1 MY_IP6=fd77::1 PEER_IP= PEER_IP6=
 	GUEST_ENV=() NET=(-nic none) SHELL_MODE=0
 }
 
+# shellcheck disable=SC2016 # $OUT is meant for the reader
 VM_HELP='  --kernel K     6.1 (default), rt, 6.12, debug: see tools/vm/kernel
   --stock        rdma_ucm instead of our module
   --test         our module with its test code (RDMA_EP_TEST=y)
@@ -48,29 +49,35 @@ vm_option() {
 	esac
 }
 
-# The first files that the guest needs: busybox, our init, and the modules to mount the root.
+# Modules that every guest has: to reach its root, and those the module under test needs.
+vm_modules() {
+	local module
+	for module in virtio_pci virtio_console 9pnet_virtio 9p overlay virtio_net dummy \
+		ib_uverbs rdma_cm rdma_rxe siw; do
+		modprobe -d "$1" -S "$2" --show-depends $module 2>/dev/null || [ $module = siw ]
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
+}
+
+# busybox, our init and those modules.
 vm_initramfs() {
-	local dir version file n=0
-	dir=$("$TOP/tools/vm/kernel" --kernel "$KERNEL" --print-dir)
+	local dir version file module tree
+	dir=$VM_KERNEL_DIR
 	version=$(cat "$dir/version")
 	INITRAMFS=$dir/initramfs.cpio.gz
-	[ "$INITRAMFS" -nt "$TOP/tools/vm/guest/initramfs" ] && [ "$INITRAMFS" -nt "$dir/version" ] && return
-	local tree
+	[ "$INITRAMFS" -nt "$TOP/tools/vm/guest/initramfs" ] && [ "$INITRAMFS" -nt "$TOP/tools/vm/lib.sh" ] &&
+		[ "$INITRAMFS" -nt "$dir/version" ] && return
 	tree=$(mktemp -d "$dir/initramfs.XXXXXX")
 	mkdir -p "$tree/bin" "$tree/modules"
 	cp /bin/busybox "$tree/bin/"
 	cp "$TOP/tools/vm/guest/initramfs" "$tree/init"
-	modprobe -d "$dir" -S "$version" --show-depends -a \
-		virtio_pci virtio_console 9pnet_virtio 9p overlay |
-		awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree/list"
-	while read -r file; do
-		n=$((n + 1))
+	vm_modules "$dir" "$version" | while read -r file; do
+		module=$(basename "$file" .xz)
 		case $file in
-		*.xz) xz -dc "$file" >"$tree/modules/$n.ko" ;;
-		*) cp "$file" "$tree/modules/$n.ko" ;;
+		*.xz) xz -dc "$file" >"$tree/modules/$module" ;;
+		*) cp "$file" "$tree/modules/" ;;
 		esac
-		echo "$n.ko"
-	done <"$tree/list" >"$tree/modules/order"
+		echo "$module$([ "$module" != dummy.ko ] || echo " numdummies=0")"
+	done >"$tree/modules/order"
 	(cd "$tree" && find . -print | cpio -o -H newc --quiet | gzip -1) >"$INITRAMFS.$$"
 	mv "$INITRAMFS.$$" "$INITRAMFS"
 	rm -r "$tree"
@@ -84,7 +91,7 @@ vm_prepare() {
 	case $KERNEL in debug) SLOW=4 ;; esac
 	[ -n "$MEM" ] || { [ "$KERNEL" = debug ] && MEM=3G; } || MEM=1G
 	if [ -z "$STOCK" ] && [ -z "$MODULE" ]; then
-		MODULE=$("$TOP/tools/vm/build-module" --kernel "$KERNEL" $TEST)
+		MODULE=$("$TOP/tools/vm/build-module" --kernel "$KERNEL" ${TEST:+"$TEST"})
 	fi
 	[ -z "$STOCK" ] || MODULE=
 	KEEP=1
@@ -100,11 +107,11 @@ vm_prepare() {
 
 # vm_configure COMMAND...: what the guest's init reads.
 vm_configure() {
-	printf '%s\n' "$OUTDIR" "$TOP/tools/vm/guest/init" >"$OUTDIR/vm.paths"
+	printf '%s\n' "$OUTDIR" "$TOP/tools/vm/guest/init" "$VM_KERNEL_DIR" >"$OUTDIR/vm.paths"
 	{
 		printf '%s=%q\n' TOP "$TOP" BUILD "$BUILD" KERNEL "$KERNEL" SLOW "$SLOW" \
 			ROLE "$ROLE" MY_IP "$MY_IP" MY_IP6 "$MY_IP6" PEER_IP "$PEER_IP" \
-			PEER_IP6 "$PEER_IP6" VM_KERNEL_DIR "$VM_KERNEL_DIR" VM_MODULE "$MODULE" \
+			PEER_IP6 "$PEER_IP6" VM_MODULE "$MODULE" \
 			VM_DEVS "$DEVS" VM_TRANSPORT "$TRANSPORT" VM_CWD "$PWD" \
 			VM_TIMEOUT "$TIMEOUT" VM_SHELL "$SHELL_MODE" VM_STTY "${STTY-}"
 		echo "VM_ENV=(${GUEST_ENV[*]@Q})"
@@ -147,7 +154,7 @@ vm_qemu() {
 	fi
 	local share=local,security_model=none,multidevs=remap
 	timeout --foreground -k 5 $((TIMEOUT + 60 * SLOW + 30)) qemu-system-x86_64 \
-		-M pc "${accel[@]}" -cpu "$cpu" -smp "$SMP" -m "$MEM" \
+		-M q35 "${accel[@]}" -cpu "$cpu" -smp "$SMP" -m "$MEM" \
 		-nodefaults -no-user-config -display none -no-reboot "${NET[@]}" \
 		-kernel "$VM_KERNEL_DIR/vmlinuz" -initrd "$INITRAMFS" -append "$(vm_cmdline)" \
 		-serial "file:$OUTDIR/console.log" -device virtio-serial-pci \
