@@ -49,6 +49,7 @@ static int modify(struct ibv_qp *qp, struct ib_uverbs_qp_attr *kern)
 		return 0;
 	memset(&attr, 0, sizeof(attr));
 	ibv_copy_qp_attr_from_kern(&attr, kern);
+	attr.qp_state = kern->qp_state;	/* which libibverbs leaves alone */
 	return rdmaep_seterrno(ibv_modify_qp(qp, &attr, kern->qp_attr_mask));
 }
 
