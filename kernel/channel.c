@@ -198,11 +198,11 @@ static void rdma_ep_channel_show_fdinfo(struct seq_file *m, struct file *file)
 }
 
 static const struct file_operations rdma_ep_channel_fops = {
-	.owner		= THIS_MODULE,
-	.release	= rdma_ep_channel_close,
-	.read_iter	= rdma_ep_channel_read,
-	.poll		= rdma_ep_channel_poll,
-	.show_fdinfo	= rdma_ep_channel_show_fdinfo,
+	.owner = THIS_MODULE,
+	.release = rdma_ep_channel_close,
+	.read_iter = rdma_ep_channel_read,
+	.poll = rdma_ep_channel_poll,
+	.show_fdinfo = rdma_ep_channel_show_fdinfo,
 };
 
 /*
@@ -258,8 +258,7 @@ free:
 	return ret;
 }
 
-static int rdma_ep_channel_find(struct rdma_ep_call *call, struct rdma_ep_new_channel *want,
-				int fd)
+static int rdma_ep_channel_find(struct rdma_ep_call *call, struct rdma_ep_new_channel *want, int fd)
 {
 	struct file *file = fget(fd);
 	int ret = 0;

@@ -107,10 +107,14 @@ static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 	ret = rdma_listen(ep->id, backlog);
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (ret)
+	if (ret) {
 		ep->backlog = 0;
-	else if (ep->state != RDMA_EP_STATE_REMOVED)
+		/* rdma_cm binds first, and that may be how far it got. */
+		if (ep->state == RDMA_EP_STATE_IDLE && ep->id->route.addr.src_addr.ss_family)
+			WRITE_ONCE(ep->state, RDMA_EP_STATE_BOUND);
+	} else if (ep->state != RDMA_EP_STATE_REMOVED) {
 		WRITE_ONCE(ep->state, RDMA_EP_STATE_LISTENING);
+	}
 	spin_unlock(&ep->ctx->ev_lock);
 
 	if (ret)
@@ -188,8 +192,7 @@ static int rdma_ep_get_param(struct rdma_ep_call *call, struct rdma_ep_param *pa
 	};
 	param->ece.vendor_id = src->ece_vendor_id;
 	param->ece.attr_mod = src->ece_attr_mod;
-	return rdma_ep_get_data(call, param->data, src->private_data_uptr,
-				src->private_data_len);
+	return rdma_ep_get_data(call, param->data, src->private_data_uptr, src->private_data_len);
 }
 
 static int rdma_ep_check_data(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
@@ -286,8 +289,8 @@ static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 	struct rdma_ep *ep;
 	int ret;
 
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_CONNECT,
-				   cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_CONNECT, cmd->record_uptr,
+				   cmd->record_len);
 	if (ret)
 		return ret;
 

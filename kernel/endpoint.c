@@ -23,7 +23,7 @@ static void rdma_ep_close_work(struct work_struct *work)
  * @gfp: how to allocate
  *
  * Its handle is reserved. rdma_ep_publish() lets it be found; until then
- * rdma_ep_teardown() undoes it.
+ * rdma_ep_teardown() undoes it, or, in rdma_cm's handler, rdma_ep_unalloc().
  *
  * Return: the endpoint, or ERR_PTR(-ENOSPC or -ENOMEM).
  */
@@ -51,8 +51,8 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 	for (i = 0; i < RDMA_EP_SLOTS; i++)
 		rdma_ep_event_init(&ep->slots[i], ep);
 
-	ret = xa_alloc_cyclic(&ctx->eps, &ep->handle, NULL, XA_LIMIT(1, INT_MAX),
-			      &ctx->next_handle, gfp);
+	ret = xa_alloc_cyclic(&ctx->eps, &ep->handle, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_handle,
+			      gfp);
 	if (ret < 0)
 		goto free;
 	ep->serial = atomic64_inc_return(&ctx->last_serial);
@@ -65,6 +65,14 @@ free:
 uncount:
 	atomic_dec(&ctx->num_eps);
 	return ERR_PTR(ret);
+}
+
+/* Undo rdma_ep_alloc(), and no more. Unlike teardown it takes no mutex. */
+void rdma_ep_unalloc(struct rdma_ep *ep)
+{
+	xa_erase(&ep->ctx->eps, ep->handle);
+	atomic_dec(&ep->ctx->num_eps);
+	rdma_ep_put(ep);
 }
 
 void rdma_ep_release(struct kref *kref)
@@ -188,9 +196,7 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 	kfree(ep->op_event);
 	ep->op_event = NULL;
 
-	xa_erase(&ep->ctx->eps, ep->handle);
-	atomic_dec(&ep->ctx->num_eps);
-	rdma_ep_put(ep);
+	rdma_ep_unalloc(ep);
 	return discarded;
 }
 
@@ -257,8 +263,8 @@ static int rdma_ep_get_qp_type(struct rdma_ep_call *call, u32 port_space, u32 qp
 	}
 	if (qp_type && qp_type != fixed)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
-				    "port space %#x connects QPs of type %u, not %u",
-				    port_space, fixed, qp_type);
+				    "port space %#x connects QPs of type %u, not %u", port_space,
+				    fixed, qp_type);
 	return fixed;
 }
 

@@ -14,7 +14,7 @@
 #include "private.h"
 
 /* RDMA_EP_EVENT_USER events that may wait at one endpoint. */
-#define RDMA_EP_MAX_USER	1024
+#define RDMA_EP_MAX_USER 1024
 
 void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep)
 {

@@ -54,7 +54,7 @@ static void rdma_ep_fill(struct rdma_ep_event_more *more, struct rdma_cm_id *id,
 	case RDMA_CM_EVENT_REJECTED:
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		if (ud && event->status > 0)	/* a negative SIDR reply */
+		if (ud && event->status > 0) /* a negative SIDR reply */
 			break;
 		return;
 	default:
@@ -133,7 +133,7 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	more->child = NULL;
 	rdma_ep_event_free(&more->ev);
 no_event:
-	rdma_ep_teardown(child);
+	rdma_ep_unalloc(child);
 	return rdma_ep_refuse(listener, id);
 }
 
@@ -177,18 +177,20 @@ static bool rdma_ep_attempt_over(const struct rdma_ep *ep)
 static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 				      struct rdma_cm_event *event)
 {
-	struct rdma_ep_event_more *more = NULL;
+	struct rdma_ep_event_more *more = NULL, *spare = NULL;
 	u8 state;
 
 	if (!READ_ONCE(ep->op_event))
-		more = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		spare = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (rdma_ep_completes(ep->op, event->event, &state)) {
 		swap(more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	} else if (rdma_ep_attempt_over(ep)) {
-		goto unlock;	/* one end per attempt */
+		goto unlock; /* one end per attempt */
+	} else {
+		swap(more, spare);
 	}
 	WRITE_ONCE(ep->state, state);
 	if (ep->dead)
@@ -203,6 +205,7 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 unlock:
 	spin_unlock(&ep->ctx->ev_lock);
 	kfree(more);
+	kfree(spare);
 }
 
 static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
@@ -258,8 +261,7 @@ static void rdma_ep_handle_group(struct rdma_ep *ep, struct rdma_cm_id *id,
 }
 
 /* Go on to the route at once, instead of waking user space for the request. */
-static bool rdma_ep_continue(struct rdma_ep *ep, struct rdma_cm_id *id,
-			     struct rdma_cm_event *event)
+static bool rdma_ep_continue(struct rdma_ep *ep, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	int ret;
 

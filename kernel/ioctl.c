@@ -53,20 +53,19 @@ struct rdma_ep_op_row {
 	int (*fn)(struct rdma_ep_call *call);
 };
 
-#define RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn)			\
-	[_IOC_NR(_cmd)] = {						\
-		.cmd = _cmd,						\
-		.flags = _flags,					\
-		.size = sizeof(struct _struct) +			\
-			BUILD_BUG_ON_ZERO(sizeof(struct _struct) >	\
-					  sizeof(union rdma_ep_cmd)),	\
-		.min_size = offsetofend(struct _struct, _last),		\
-		.fn = _fn,						\
+#define RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn)                                         \
+	[_IOC_NR(_cmd)] = {                                                                    \
+		.cmd = _cmd,                                                                   \
+		.flags = _flags,                                                               \
+		.size = sizeof(struct _struct) +                                               \
+			BUILD_BUG_ON_ZERO(sizeof(struct _struct) > sizeof(union rdma_ep_cmd)), \
+		.min_size = offsetofend(struct _struct, _last),                                \
+		.fn = _fn,                                                                     \
 	}
 
 static int rdma_ep_get_info(struct rdma_ep_call *call);
 
-#define WAIT_FLAGS	(RDMA_EP_F_WAIT | RDMA_EP_F_RESUME)
+#define WAIT_FLAGS (RDMA_EP_F_WAIT | RDMA_EP_F_RESUME)
 
 static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW(RDMA_EP_GET_INFO, rdma_ep_get_info, out_reserved, 0, rdma_ep_get_info),
@@ -75,8 +74,8 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW(RDMA_EP_CREATE, rdma_ep_create, out_serial, RDMA_EP_F_NEW_CHANNEL,
 		    rdma_ep_create),
 	RDMA_EP_ROW(RDMA_EP_CREATE_EP, rdma_ep_create_ep, out_serial,
-		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE |
-		    RDMA_EP_CREATE_EP_NO_ROUTE, rdma_ep_create_ep),
+		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE | RDMA_EP_CREATE_EP_NO_ROUTE,
+		    rdma_ep_create_ep),
 	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, out_discarded, 0, rdma_ep_destroy),
 	RDMA_EP_ROW(RDMA_EP_BIND, rdma_ep_bind, addr, 0, rdma_ep_bind),
 	RDMA_EP_ROW(RDMA_EP_RESOLVE_ADDR, rdma_ep_resolve_addr, reserved,
@@ -91,10 +90,8 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW(RDMA_EP_DISCONNECT, rdma_ep_disconnect, record_uptr, WAIT_FLAGS,
 		    rdma_ep_disconnect),
 	RDMA_EP_ROW(RDMA_EP_QUERY, rdma_ep_query, reserved, 0, rdma_ep_query),
-	RDMA_EP_ROW(RDMA_EP_INIT_QP_ATTR, rdma_ep_init_qp_attr, attr_uptr, 0,
-		    rdma_ep_init_qp_attr),
-	RDMA_EP_ROW(RDMA_EP_ATTACH, rdma_ep_attach, channel, RDMA_EP_F_NEW_CHANNEL,
-		    rdma_ep_attach),
+	RDMA_EP_ROW(RDMA_EP_INIT_QP_ATTR, rdma_ep_init_qp_attr, attr_uptr, 0, rdma_ep_init_qp_attr),
+	RDMA_EP_ROW(RDMA_EP_ATTACH, rdma_ep_attach, channel, RDMA_EP_F_NEW_CHANNEL, rdma_ep_attach),
 	RDMA_EP_ROW(RDMA_EP_WAIT, rdma_ep_wait, reserved,
 		    RDMA_EP_WAIT_NOWAIT | RDMA_EP_F_NEW_CHANNEL, rdma_ep_wait),
 	RDMA_EP_ROW(RDMA_EP_NOTIFY, rdma_ep_notify, event, 0, rdma_ep_notify),
@@ -183,11 +180,11 @@ static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_r
 		return ret;
 	if (call->usize < op->min_size)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STRUCT,
-				    "argument of %zu bytes, the command needs %u",
-				    call->usize, op->min_size);
+				    "argument of %zu bytes, the command needs %u", call->usize,
+				    op->min_size);
 	if (hdr->flags & ~op->flags)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "unknown flags %#x", hdr->flags & ~op->flags);
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT, "unknown flags %#x",
+				    hdr->flags & ~op->flags);
 	return op->fn(call);
 }
 

@@ -69,20 +69,20 @@ static void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file)
 }
 
 static const struct file_operations rdma_ep_fops = {
-	.owner		= THIS_MODULE,
-	.open		= rdma_ep_open,
-	.release	= rdma_ep_close,
-	.unlocked_ioctl	= rdma_ep_ioctl,
-	.compat_ioctl	= compat_ptr_ioctl,
-	.show_fdinfo	= rdma_ep_show_fdinfo,
+	.owner = THIS_MODULE,
+	.open = rdma_ep_open,
+	.release = rdma_ep_close,
+	.unlocked_ioctl = rdma_ep_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.show_fdinfo = rdma_ep_show_fdinfo,
 };
 
 static struct miscdevice rdma_ep_misc = {
-	.minor		= MISC_DYNAMIC_MINOR,
-	.name		= "rdma_ep",
-	.nodename	= "infiniband/rdma_ep",
-	.mode		= 0666,
-	.fops		= &rdma_ep_fops,
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "rdma_ep",
+	.nodename = "infiniband/rdma_ep",
+	.mode = 0666,
+	.fops = &rdma_ep_fops,
 };
 
 static int __init rdma_ep_init(void)

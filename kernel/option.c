@@ -11,7 +11,7 @@
 #include "private.h"
 
 /* Path records that one call may bring. */
-#define RDMA_EP_MAX_PATH_DATA	16
+#define RDMA_EP_MAX_PATH_DATA 16
 
 static int rdma_ep_option_size(struct rdma_ep_call *call, u32 name)
 {
@@ -28,8 +28,8 @@ static int rdma_ep_option_size(struct rdma_ep_call *call, u32 name)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_KERNEL,
 				    "this kernel's rdma_cm cannot restrict the node type");
 	default:
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "unknown option %u", name);
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT, "unknown option %u",
+				    name);
 	}
 }
 
@@ -124,8 +124,8 @@ static int rdma_ep_set_option_locked(struct rdma_ep_call *call, struct rdma_ep *
 	rdma_unlock_handler(ep->id);
 	if (ret == -EINVAL)
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_VALUE,
-				    "option %u cannot be %u for an endpoint that is %s",
-				    cmd->name, value, rdma_ep_state_name(ep->state));
+				    "option %u cannot be %u for an endpoint that is %s", cmd->name,
+				    value, rdma_ep_state_name(ep->state));
 	if (!ret)
 		rdma_ep_keep_option(&ep->options, cmd->name, value);
 	return ret;

@@ -61,7 +61,7 @@ struct rdma_ep_ctx {
 	u32 next_handle;
 	atomic_t num_eps;
 	atomic64_t last_serial;
-	spinlock_t ev_lock;
+	spinlock_t ev_lock; /* innermost but for the xarray's */
 	struct list_head channels;
 	bool dead;
 };
@@ -135,7 +135,7 @@ struct rdma_ep_event_more {
 
 /* Events that happen unasked: each has its place in the endpoint. */
 enum rdma_ep_slot {
-	RDMA_EP_SLOT_CONN,	/* the connection failed, and no memory for more */
+	RDMA_EP_SLOT_CONN, /* the connection failed, and no memory for more */
 	RDMA_EP_SLOT_DISCONNECTED,
 	RDMA_EP_SLOT_REMOVAL,
 	RDMA_EP_SLOT_ADDR_CHANGE,
@@ -144,18 +144,18 @@ enum rdma_ep_slot {
 };
 
 /* Events that end the wait for an operation, as bits. */
-#define RDMA_EP_COMPLETES_RESOLVE				\
-	(BIT(RDMA_EP_EVENT_ADDR_RESOLVED) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |	\
-	 BIT(RDMA_EP_EVENT_ROUTE_RESOLVED) | BIT(RDMA_EP_EVENT_ROUTE_ERROR) |	\
+#define RDMA_EP_COMPLETES_RESOLVE                                             \
+	(BIT(RDMA_EP_EVENT_ADDR_RESOLVED) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |   \
+	 BIT(RDMA_EP_EVENT_ROUTE_RESOLVED) | BIT(RDMA_EP_EVENT_ROUTE_ERROR) | \
 	 BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
-#define RDMA_EP_COMPLETES_CONNECT				\
-	(BIT(RDMA_EP_EVENT_CONNECT_RESPONSE) | BIT(RDMA_EP_EVENT_ESTABLISHED) |	\
-	 BIT(RDMA_EP_EVENT_REJECTED) | BIT(RDMA_EP_EVENT_UNREACHABLE) |		\
-	 BIT(RDMA_EP_EVENT_CONNECT_ERROR) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |	\
+#define RDMA_EP_COMPLETES_CONNECT                                               \
+	(BIT(RDMA_EP_EVENT_CONNECT_RESPONSE) | BIT(RDMA_EP_EVENT_ESTABLISHED) | \
+	 BIT(RDMA_EP_EVENT_REJECTED) | BIT(RDMA_EP_EVENT_UNREACHABLE) |         \
+	 BIT(RDMA_EP_EVENT_CONNECT_ERROR) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |     \
 	 BIT(RDMA_EP_EVENT_DISCONNECTED) | BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
-#define RDMA_EP_COMPLETES_DISCONNECT				\
+#define RDMA_EP_COMPLETES_DISCONNECT \
 	(BIT(RDMA_EP_EVENT_DISCONNECTED) | BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
-#define RDMA_EP_COMPLETES_ANY	U32_MAX
+#define RDMA_EP_COMPLETES_ANY U32_MAX
 
 /* The asynchronous operation that an endpoint has under way. */
 enum rdma_ep_op {
@@ -217,7 +217,7 @@ struct rdma_ep {
 	u32 handle;
 	struct rcu_head rcu;
 	struct rdma_ep_ctx *ctx;
-	struct mutex lock;
+	struct mutex lock; /* outermost */
 	struct rdma_cm_id *id;
 	u64 serial;
 	u64 cookie;
@@ -311,8 +311,7 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rdma_ep_respond(struct rdma_ep_call *call);
 
 /* reason.c */
-__printf(4, 5)
-int rdma_ep_fail(struct rdma_ep_call *call, int err, u32 code, const char *fmt, ...);
+__printf(4, 5) int rdma_ep_fail(struct rdma_ep_call *call, int err, u32 code, const char *fmt, ...);
 const char *rdma_ep_state_name(unsigned int state);
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what);
 int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep);
@@ -323,6 +322,7 @@ void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct
 
 /* endpoint.c */
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp);
+void rdma_ep_unalloc(struct rdma_ep *ep);
 struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle);
 void rdma_ep_release(struct kref *kref);
 void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
@@ -375,8 +375,8 @@ void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state);
 void rdma_ep_wait_begin(struct rdma_ep *ep);
 void rdma_ep_wait_end(struct rdma_ep *ep);
 int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t);
-int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
-			u64 record_uptr, u32 record_len);
+int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
+			u32 record_len);
 int rdma_ep_wait(struct rdma_ep_call *call);
 
 /* record.c */

@@ -33,21 +33,21 @@ int rdma_ep_fail(struct rdma_ep_call *call, int err, u32 code, const char *fmt, 
 const char *rdma_ep_state_name(unsigned int state)
 {
 	static const char *const names[] = {
-		[RDMA_EP_STATE_IDLE]		= "idle",
-		[RDMA_EP_STATE_BOUND]		= "bound",
-		[RDMA_EP_STATE_RESOLVING_ADDR]	= "resolving its address",
-		[RDMA_EP_STATE_ADDR_RESOLVED]	= "resolved to an address",
-		[RDMA_EP_STATE_RESOLVING_ROUTE]	= "resolving its route",
-		[RDMA_EP_STATE_ROUTE_RESOLVED]	= "resolved to a route",
-		[RDMA_EP_STATE_LISTENING]	= "listening",
-		[RDMA_EP_STATE_REQUESTED]	= "a request not answered yet",
-		[RDMA_EP_STATE_CONNECTING]	= "connecting",
-		[RDMA_EP_STATE_RESPONDED]	= "responded to",
-		[RDMA_EP_STATE_ACCEPTING]	= "accepting",
-		[RDMA_EP_STATE_CONNECTED]	= "connected",
-		[RDMA_EP_STATE_DISCONNECTED]	= "disconnected",
-		[RDMA_EP_STATE_FAILED]		= "one that failed to connect",
-		[RDMA_EP_STATE_REMOVED]		= "without a device",
+		[RDMA_EP_STATE_IDLE] = "idle",
+		[RDMA_EP_STATE_BOUND] = "bound",
+		[RDMA_EP_STATE_RESOLVING_ADDR] = "resolving its address",
+		[RDMA_EP_STATE_ADDR_RESOLVED] = "resolved to an address",
+		[RDMA_EP_STATE_RESOLVING_ROUTE] = "resolving its route",
+		[RDMA_EP_STATE_ROUTE_RESOLVED] = "resolved to a route",
+		[RDMA_EP_STATE_LISTENING] = "listening",
+		[RDMA_EP_STATE_REQUESTED] = "a request not answered yet",
+		[RDMA_EP_STATE_CONNECTING] = "connecting",
+		[RDMA_EP_STATE_RESPONDED] = "responded to",
+		[RDMA_EP_STATE_ACCEPTING] = "accepting",
+		[RDMA_EP_STATE_CONNECTED] = "connected",
+		[RDMA_EP_STATE_DISCONNECTED] = "disconnected",
+		[RDMA_EP_STATE_FAILED] = "one that failed to connect",
+		[RDMA_EP_STATE_REMOVED] = "without a device",
 	};
 
 	return state < ARRAY_SIZE(names) ? names[state] : "in an unknown state";
@@ -150,8 +150,7 @@ int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
 	case -ENODEV:
 		if (rdma_ep_netdev_of(ep, addr, name))
 			return rdma_ep_fail(call, err, RDMA_EP_REASON_NO_DEVICE,
-					    "no active RDMA device on netdev %s in this network namespace",
-					    name);
+					    "no active RDMA device on netdev %s", name);
 		return rdma_ep_fail(call, err, RDMA_EP_REASON_NO_DEVICE,
 				    "no RDMA device for the address in this network namespace");
 	case -EAFNOSUPPORT:

@@ -12,9 +12,9 @@
 #include "private.h"
 
 /* IBTA annex A11: what rdma_cm puts before the private data of a request. */
-#define RDMA_EP_IP_CM_HDR	36
+#define RDMA_EP_IP_CM_HDR 36
 /* struct rdma_conn_param has one byte for the length. */
-#define RDMA_EP_IWARP_DATA	255
+#define RDMA_EP_IWARP_DATA 255
 
 /**
  * rdma_ep_max_data - how much private data fits
@@ -84,8 +84,7 @@ static void rdma_ep_fill_paths(struct rdma_ep_info *info, struct rdma_cm_id *id)
 		ib_copy_path_rec_to_user(&info->path[i], &id->route.path_rec[i]);
 }
 
-static void rdma_ep_fill_info(struct rdma_ep_info *info, struct rdma_ep *ep,
-			      struct rdma_cm_id *id)
+static void rdma_ep_fill_info(struct rdma_ep_info *info, struct rdma_ep *ep, struct rdma_cm_id *id)
 {
 	struct rdma_addr *addr = &id->route.addr;
 
@@ -148,12 +147,10 @@ static int rdma_ep_fill_attr(struct ib_uverbs_qp_attr *dst, struct rdma_cm_id *i
  * Fill the parts that the endpoint's id knows. With @must, one that cannot be
  * had is an error; otherwise it is left out.
  */
-static int rdma_ep_fill_parts(struct rdma_ep_record *rec, struct rdma_ep *ep, u32 parts,
-			      bool must)
+static int rdma_ep_fill_parts(struct rdma_ep_record *rec, struct rdma_ep *ep, u32 parts, bool must)
 {
-	static const enum ib_qp_state states[RDMA_EP_ATTRS] = {
-		IB_QPS_INIT, IB_QPS_RTR, IB_QPS_RTS
-	};
+	static const enum ib_qp_state states[RDMA_EP_ATTRS] = { IB_QPS_INIT, IB_QPS_RTR,
+								IB_QPS_RTS };
 	struct rdma_cm_id *id;
 	int ret = 0;
 	int i;
@@ -295,8 +292,8 @@ int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STRUCT,
 				    "%u bytes for a record, the shortest has %zu", len,
 				    offsetof(struct rdma_ep_record, private_data));
-	if (uptr && clear_user(u64_to_user_ptr(uptr),
-			       min_t(u32, len, sizeof(struct rdma_ep_record))))
+	if (uptr &&
+	    clear_user(u64_to_user_ptr(uptr), min_t(u32, len, sizeof(struct rdma_ep_record))))
 		return rdma_ep_fail(call, -EFAULT, RDMA_EP_REASON_NONE,
 				    "bad address of the record");
 	return 0;
@@ -356,8 +353,8 @@ int rdma_ep_query(struct rdma_ep_call *call)
 	u32 unknown;
 	int ret;
 
-	unknown = cmd->parts & ~(RDMA_EP_REC_INFO | RDMA_EP_REC_INIT | RDMA_EP_REC_RTR |
-				 RDMA_EP_REC_RTS);
+	unknown = cmd->parts &
+		  ~(RDMA_EP_REC_INFO | RDMA_EP_REC_INIT | RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
 	if (unknown || cmd->reserved)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
 				    "unknown parts %#x, or reserved field is not 0", unknown);
@@ -367,8 +364,7 @@ int rdma_ep_query(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
-	ret = rdma_ep_record_answer(call, ep, cmd->parts, true, cmd->record_uptr,
-				    cmd->record_len);
+	ret = rdma_ep_record_answer(call, ep, cmd->parts, true, cmd->record_uptr, cmd->record_len);
 	rdma_ep_put(ep);
 	return ret;
 }
@@ -381,8 +377,8 @@ int rdma_ep_init_qp_attr(struct rdma_ep_call *call)
 	int ret;
 
 	if (cmd->qp_state > IB_QPS_ERR)
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
-				    "there is no QP state %u", cmd->qp_state);
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE, "there is no QP state %u",
+				    cmd->qp_state);
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);

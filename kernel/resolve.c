@@ -26,8 +26,7 @@ struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr
 		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
 					    "address of %u bytes, the longest has %u", addr->len,
 					    RDMA_EP_ADDR_SIZE));
-	if (addr->reserved ||
-	    memchr_inv(addr->sa + addr->len, 0, sizeof(addr->sa) - addr->len))
+	if (addr->reserved || memchr_inv(addr->sa + addr->len, 0, sizeof(addr->sa) - addr->len))
 		return ERR_PTR(rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
 					    "bytes after the address's %u are not 0", addr->len));
 	if (!addr->len && optional)
@@ -70,7 +69,7 @@ int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct so
 		return rdma_ep_fail_bind(call, ep, ret, addr);
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (ep->state == RDMA_EP_STATE_IDLE)	/* the device may be gone again */
+	if (ep->state == RDMA_EP_STATE_IDLE) /* the device may be gone again */
 		WRITE_ONCE(ep->state, RDMA_EP_STATE_BOUND);
 	spin_unlock(&ep->ctx->ev_lock);
 	return 0;
@@ -175,8 +174,8 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 	dst = rdma_ep_sockaddr(call, &cmd->dst, false);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE,
-				   cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE, cmd->record_uptr,
+				   cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -224,8 +223,8 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 	if (cmd->reserved)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
 				    "reserved field is not 0");
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE,
-				   cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE, cmd->record_uptr,
+				   cmd->record_len);
 	if (ret)
 		return ret;
 

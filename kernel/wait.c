@@ -37,8 +37,8 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 		ret = rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
 				   "the endpoint was destroyed");
 	} else if (ep->op != RDMA_EP_OP_NONE) {
-		ret = rdma_ep_fail(call, -EBUSY, RDMA_EP_REASON_BUSY,
-				   "the endpoint is still %s", rdma_ep_state_name(ep->state));
+		ret = rdma_ep_fail(call, -EBUSY, RDMA_EP_REASON_BUSY, "the endpoint is still %s",
+				   rdma_ep_state_name(ep->state));
 	} else {
 		ep->op = op;
 		swap(more, ep->op_event);
@@ -114,8 +114,7 @@ int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
 	int ret, err;
 
-	err = wait_event_interruptible(ep->wq,
-				       (ret = rdma_ep_wait_take(ep, types, t)) != -EAGAIN);
+	err = wait_event_interruptible(ep->wq, (ret = rdma_ep_wait_take(ep, types, t)) != -EAGAIN);
 	return err ?: ret;
 }
 
@@ -207,8 +206,8 @@ static int rdma_ep_wait_interrupted(struct rdma_ep_call *call)
  *
  * Return: 0 or a negative errno.
  */
-int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
-			u64 record_uptr, u32 record_len)
+int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
+			u32 record_len)
 {
 	struct rdma_ep_record *rec;
 	struct rdma_ep_taken t;
