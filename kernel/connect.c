@@ -443,11 +443,16 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		send = true;
 		break;
 	case RDMA_EP_STATE_DISCONNECTED:
+		/* If the peer went first, it waits for the reply that this sends. */
+		send = !ep->disconnected;
+		break;
 	case RDMA_EP_STATE_FAILED:
 		break;
 	default:
 		ret = -EINVAL;
 	}
+	if (send)
+		ep->disconnected = true;
 	spin_unlock(&ep->ctx->ev_lock);
 
 	if (!ep->id && ep->state == RDMA_EP_STATE_REMOVED)

@@ -205,6 +205,7 @@ struct rdma_ep_options {
  * @dead: being destroyed: no more events (ev_lock)
  * @then_route: go on to route resolution by ourselves (handler lock)
  * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
+ * @disconnected: rdma_disconnect() was called (ev_lock)
  * @route_timeout_ms: for @then_route (handler lock)
  * @op_event: reserved for the completion of @op (ev_lock)
  * @backlog: how many requests may wait (ev_lock)
@@ -239,6 +240,7 @@ struct rdma_ep {
 	bool dead;
 	bool then_route;
 	bool disconnecting;
+	bool disconnected;
 	u32 route_timeout_ms;
 	struct rdma_ep_event_more *op_event;
 	u32 backlog;
