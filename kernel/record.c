@@ -84,17 +84,22 @@ static void rdma_ep_fill_paths(struct rdma_ep_info *info, struct rdma_cm_id *id)
 		ib_copy_path_rec_to_user(&info->path[i], &id->route.path_rec[i]);
 }
 
-static void rdma_ep_fill_info(struct rdma_ep_info *info, struct rdma_ep *ep, struct rdma_cm_id *id)
+/* What is known even if there is no id any more. */
+static void rdma_ep_fill_state(struct rdma_ep_info *info, struct rdma_ep *ep)
 {
-	struct rdma_addr *addr = &id->route.addr;
-
 	spin_lock(&ep->ctx->ev_lock);
 	info->state = ep->state;
 	info->backlog = ep->backlog;
 	info->requests = ep->requests;
 	info->overflows = ep->overflows;
 	spin_unlock(&ep->ctx->ev_lock);
+}
 
+static void rdma_ep_fill_info(struct rdma_ep_info *info, struct rdma_ep *ep, struct rdma_cm_id *id)
+{
+	struct rdma_addr *addr = &id->route.addr;
+
+	rdma_ep_fill_state(info, ep);
 	rdma_ep_fill_addr(&info->src, &addr->src_addr);
 	info->src_sid = rdma_get_service_id(id, (struct sockaddr *)&addr->src_addr);
 	/* Binding gives the destination a family, but no address. */
@@ -158,7 +163,13 @@ static int rdma_ep_fill_parts(struct rdma_ep_record *rec, struct rdma_ep *ep, u3
 	mutex_lock(&ep->lock);
 	id = ep->id;
 	if (!id) {
-		ret = -ENODEV;
+		/* One who asks for no more is told what became of it. */
+		if (must && parts == RDMA_EP_REC_INFO) {
+			rdma_ep_fill_state(&rec->info, ep);
+			rec->flags |= RDMA_EP_REC_INFO;
+		} else {
+			ret = -ENODEV;
+		}
 		goto unlock;
 	}
 

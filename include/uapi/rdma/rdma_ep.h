@@ -417,12 +417,13 @@ struct rdma_ep_record {
  * @responder_resources: RDMA reads and atomics that this side serves at once
  * @initiator_depth: RDMA reads and atomics that this side starts at once
  * @flow_control: whether hardware flow control is available
- * @retry_count: 0 to 7. Ignored when accepting.
- * @rnr_retry_count: 0 to 7
+ * @retry_count: 0 to 7, more counts as 7. Ignored when accepting.
+ * @rnr_retry_count: 0 to 7, more counts as 7
  * @srq: whether the QP is on an SRQ
  * @reserved: must be 0
- * @qp_num: number of the QP
- * @qkey: datagram: the qkey of the QP, 0 for the default
+ * @qp_num: number of the QP, of which the lower 24 bits count
+ * @qkey: datagram: the qkey of the QP, 0 for the default. Used with InfiniBand
+ *	addresses only: others have the qkey of their port space.
  * @ece_vendor_id: enhanced connection establishment: vendor
  * @ece_attr_mod: enhanced connection establishment: attribute modifier
  *
@@ -757,7 +758,8 @@ struct rdma_ep_disconnect {
  * @hdr: no flags
  * @ep: the endpoint
  * @parts: any of RDMA_EP_REC_INFO, _INIT, _RTR and _RTS. The call fails if
- *	one of them cannot be had in the endpoint's state.
+ *	one of them cannot be had in the endpoint's state. Of an endpoint whose
+ *	device was removed, info has the state, and zeroes for the rest.
  * @record_uptr: address for the record
  * @record_len: bytes there
  * @reserved: must be 0
