@@ -9,7 +9,7 @@ KVM_CPU=max,-arch-capabilities
 vm_defaults() {
 	KERNEL=6.1 STOCK= MODULE= TEST= DEVS=1 TRANSPORT=rxe TIMEOUT=300 SMP=2 MEM=
 	ICOUNT= OUTDIR= NAME= APPEND= ROLE= MY_IP=10.77.0.1 MY_IP6=fd77::1 PEER_IP= PEER_IP6=
-	GUEST_ENV=() NET=(-nic none) SHELL_MODE=0
+	GUEST_ENV=() SHARED= NET=(-nic none) SHELL_MODE=0
 }
 
 # shellcheck disable=SC2016 # $OUT is meant for the reader
@@ -78,8 +78,8 @@ vm_initramfs() {
 		esac
 		echo "$module$([ "$module" != dummy.ko ] || echo " numdummies=0")"
 	done >"$tree/modules/order"
-	(cd "$tree" && find . -print | cpio -o -H newc --quiet | gzip -1) >"$INITRAMFS.$$"
-	mv "$INITRAMFS.$$" "$INITRAMFS"
+	(cd "$tree" && find . -print | cpio -o -H newc --quiet | gzip -1) >"$tree.gz"
+	mv "$tree.gz" "$INITRAMFS"
 	rm -r "$tree"
 }
 
@@ -111,9 +111,9 @@ vm_configure() {
 	{
 		printf '%s=%q\n' TOP "$TOP" BUILD "$BUILD" KERNEL "$KERNEL" SLOW "$SLOW" \
 			ROLE "$ROLE" MY_IP "$MY_IP" MY_IP6 "$MY_IP6" PEER_IP "$PEER_IP" \
-			PEER_IP6 "$PEER_IP6" VM_MODULE "$MODULE" \
+			PEER_IP6 "$PEER_IP6" SHARED "$SHARED" VM_MODULE "$MODULE" \
 			VM_DEVS "$DEVS" VM_TRANSPORT "$TRANSPORT" VM_CWD "$PWD" \
-			VM_TIMEOUT "$TIMEOUT" VM_SHELL "$SHELL_MODE" VM_STTY "${STTY-}"
+			VM_TIMEOUT "$TIMEOUT" VM_SHELL "$SHELL_MODE" VM_STTY "${STTY-}" VM_TERM "${TERM:-linux}"
 		echo "VM_ENV=(${GUEST_ENV[*]@Q})"
 		local -a command=("$@")
 		echo "VM_COMMAND=(${command[*]@Q})"
@@ -164,6 +164,7 @@ vm_qemu() {
 		-device virtserialport,chardev=verdict,name=rdma_ep.verdict \
 		-virtfs "$share,path=/,mount_tag=root,readonly=on" \
 		-virtfs "$share,path=$OUTDIR,mount_tag=out" \
+		${SHARED:+-virtfs "$share,path=$SHARED,mount_tag=shared"} \
 		2>"$OUTDIR/qemu.log"
 }
 

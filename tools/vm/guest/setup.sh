@@ -18,6 +18,7 @@ name_things() {
 	echo rdma-vm >/proc/sys/kernel/hostname
 	printf '%s\n' '127.0.0.1 localhost' '::1 localhost' "$MY_IP rdma-vm rdma-vm4" \
 		"$MY_IP6 rdma-vm rdma-vm6" >/etc/hosts
+	# shellcheck disable=SC2153 # vm.conf sets it
 	[ -z "$PEER_IP" ] || printf '%s\n' "$PEER_IP peer peer4" "$PEER_IP6 peer peer6" >>/etc/hosts
 }
 
