@@ -1,14 +1,105 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * The only place that knows kernel versions.
+ * What differs between kernels. Kbuild has looked into rdma_cm.h for what it
+ * offers (HAVE_*); elsewhere nobody asks for a version.
  */
 #ifndef RDMA_EP_COMPAT_H
 #define RDMA_EP_COMPAT_H
 
 #include <linux/version.h>
+#include <rdma/rdma_cm.h>
+#include <rdma/rdma_ep.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
 #error "rdma_ep supports Linux 6.1 and later"
 #endif
+
+#ifdef HAVE_RDMA_RESOLVE_IB_SERVICE
+
+static inline int rdma_ep_cm_resolve_service(struct rdma_cm_id *id,
+					     struct rdma_ep_resolve_service *cmd)
+{
+	struct rdma_ucm_ib_service service = {
+		.service_id = cmd->service_id,
+		.flags = cmd->by,
+	};
+
+	BUILD_BUG_ON(RDMA_EP_SERVICE_BY_ID != RDMA_USER_CM_IB_SERVICE_FLAG_ID);
+	BUILD_BUG_ON(RDMA_EP_SERVICE_BY_NAME != RDMA_USER_CM_IB_SERVICE_FLAG_NAME);
+	BUILD_BUG_ON(sizeof(cmd->name) != sizeof(service.service_name));
+	memcpy(service.service_name, cmd->name, sizeof(cmd->name));
+	return rdma_resolve_ib_service(id, &service);
+}
+
+static inline u32 rdma_ep_cm_num_services(struct rdma_cm_id *id)
+{
+	return id->route.num_service_recs;
+}
+
+static inline void rdma_ep_cm_get_service(struct rdma_cm_id *id, u32 i,
+					  struct rdma_ep_service_rec *rec)
+{
+	const struct sa_service_rec *src = &id->route.service_recs[i];
+
+	rec->id = src->id;
+	rec->pkey = src->pkey;
+	rec->lease = src->lease;
+	memcpy(rec->gid, src->gid, sizeof(rec->gid));
+	memcpy(rec->key, src->key, sizeof(rec->key));
+	memcpy(rec->name, src->name, sizeof(rec->name));
+	memcpy(rec->data_8, src->data_8, sizeof(rec->data_8));
+	memcpy(rec->data_16, src->data_16, sizeof(rec->data_16));
+	memcpy(rec->data_32, src->data_32, sizeof(rec->data_32));
+	memcpy(rec->data_64, src->data_64, sizeof(rec->data_64));
+}
+
+#define RDMA_EP_CM_HAS_SERVICE		   RDMA_EP_FEATURE_IB_SERVICE
+#define RDMA_EP_CM_EVENT_ADDRINFO_RESOLVED RDMA_CM_EVENT_ADDRINFO_RESOLVED
+#define RDMA_EP_CM_EVENT_ADDRINFO_ERROR	   RDMA_CM_EVENT_ADDRINFO_ERROR
+
+#else
+
+static inline int rdma_ep_cm_resolve_service(struct rdma_cm_id *id,
+					     struct rdma_ep_resolve_service *cmd)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline u32 rdma_ep_cm_num_services(struct rdma_cm_id *id)
+{
+	return 0;
+}
+
+static inline void rdma_ep_cm_get_service(struct rdma_cm_id *id, u32 i,
+					  struct rdma_ep_service_rec *rec)
+{
+}
+
+#define RDMA_EP_CM_HAS_SERVICE		   0
+/* Values that rdma_cm never has */
+#define RDMA_EP_CM_EVENT_ADDRINFO_RESOLVED RDMA_EP_EVENT_ADDRINFO_RESOLVED
+#define RDMA_EP_CM_EVENT_ADDRINFO_ERROR	   RDMA_EP_EVENT_ADDRINFO_ERROR
+
+#endif /* HAVE_RDMA_RESOLVE_IB_SERVICE */
+
+#ifdef HAVE_RDMA_RESTRICT_NODE_TYPE
+
+#define RDMA_EP_CM_HAS_NODE_TYPE RDMA_EP_FEATURE_NODE_TYPE
+
+static inline int rdma_ep_cm_restrict_node_type(struct rdma_cm_id *id, u8 node_type)
+{
+	return rdma_restrict_node_type(id, node_type);
+}
+
+#else
+
+#define RDMA_EP_CM_HAS_NODE_TYPE 0
+
+static inline int rdma_ep_cm_restrict_node_type(struct rdma_cm_id *id, u8 node_type)
+{
+	return -EOPNOTSUPP;
+}
+
+#endif /* HAVE_RDMA_RESTRICT_NODE_TYPE */
 
 #endif /* RDMA_EP_COMPAT_H */

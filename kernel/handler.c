@@ -153,6 +153,9 @@ static bool rdma_ep_completes(u8 op, u8 type, u8 *state)
 	case RDMA_EP_EVENT_ROUTE_ERROR:
 		*state = RDMA_EP_STATE_ADDR_RESOLVED;
 		return op == RDMA_EP_OP_RESOLVE;
+	case RDMA_EP_EVENT_ADDRINFO_RESOLVED:
+	case RDMA_EP_EVENT_ADDRINFO_ERROR:
+		return op == RDMA_EP_OP_SERVICE; /* the state stays what it is */
 	case RDMA_EP_EVENT_CONNECT_RESPONSE:
 		*state = RDMA_EP_STATE_RESPONDED;
 		return op == RDMA_EP_OP_CONNECT;
@@ -184,6 +187,7 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 		spare = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 
 	spin_lock(&ep->ctx->ev_lock);
+	state = ep->state;
 	if (rdma_ep_completes(ep->op, event->event, &state)) {
 		swap(more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
@@ -285,7 +289,7 @@ int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct rdma_ep *ep = id->context;
 
-	switch (event->event) {
+	switch ((u32)event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return rdma_ep_handle_request(ep, id, event);
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -300,6 +304,8 @@ int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_EP_CM_EVENT_ADDRINFO_RESOLVED:
+	case RDMA_EP_CM_EVENT_ADDRINFO_ERROR:
 		rdma_ep_handle_completion(ep, id, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:

@@ -35,6 +35,8 @@ union rdma_ep_cmd {
 	struct rdma_ep_leave leave;
 	struct rdma_ep_option option;
 	struct rdma_ep_write_event write_event;
+	struct rdma_ep_resolve_service resolve_service;
+	struct rdma_ep_query_services query_services;
 };
 
 /**
@@ -100,6 +102,10 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW(RDMA_EP_SET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_set_option),
 	RDMA_EP_ROW(RDMA_EP_GET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_get_option),
 	RDMA_EP_ROW(RDMA_EP_WRITE_EVENT, rdma_ep_write_event, arg, 0, rdma_ep_write_event),
+	RDMA_EP_ROW(RDMA_EP_RESOLVE_SERVICE, rdma_ep_resolve_service, reserved, WAIT_FLAGS,
+		    rdma_ep_resolve_service),
+	RDMA_EP_ROW(RDMA_EP_QUERY_SERVICES, rdma_ep_query_services, reserved, 0,
+		    rdma_ep_query_services),
 };
 
 /* The layout is the same for 32-bit callers, and stays what it is. */
@@ -134,6 +140,9 @@ static_assert(sizeof(struct rdma_ep_join) == 104);
 static_assert(sizeof(struct rdma_ep_leave) == 32);
 static_assert(sizeof(struct rdma_ep_option) == 40);
 static_assert(sizeof(struct rdma_ep_write_event) == 40);
+static_assert(sizeof(struct rdma_ep_service_rec) == 176);
+static_assert(sizeof(struct rdma_ep_resolve_service) == 112);
+static_assert(sizeof(struct rdma_ep_query_services) == 40);
 
 static int rdma_ep_get_info(struct rdma_ep_call *call)
 {
@@ -141,7 +150,7 @@ static int rdma_ep_get_info(struct rdma_ep_call *call)
 
 	cmd->out_abi_version = RDMA_EP_ABI_VERSION;
 	cmd->out_commands = ARRAY_SIZE(rdma_ep_ops);
-	cmd->out_features = 0;
+	cmd->out_features = RDMA_EP_CM_HAS_SERVICE | RDMA_EP_CM_HAS_NODE_TYPE;
 	cmd->out_max_endpoints = READ_ONCE(rdma_ep_max_endpoints);
 	cmd->out_endpoints = atomic_read(&call->ctx->num_eps);
 	cmd->out_max_backlog = READ_ONCE(rdma_ep_max_backlog);

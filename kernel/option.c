@@ -25,6 +25,8 @@ static int rdma_ep_option_size(struct rdma_ep_call *call, u32 name)
 	case RDMA_EP_OPT_CONNECT_TIMEOUT:
 		return sizeof(u32);
 	case RDMA_EP_OPT_NODE_TYPE:
+		if (RDMA_EP_CM_HAS_NODE_TYPE)
+			return sizeof(u8);
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_KERNEL,
 				    "this kernel's rdma_cm cannot restrict the node type");
 	default:
@@ -64,6 +66,8 @@ static int rdma_ep_apply_option(struct rdma_ep *ep, u32 name, u32 value)
 		return value > 31 ? -EINVAL : rdma_set_ack_timeout(ep->id, value);
 	case RDMA_EP_OPT_MIN_RNR_TIMER:
 		return rdma_set_min_rnr_timer(ep->id, value);
+	case RDMA_EP_OPT_NODE_TYPE:
+		return rdma_ep_cm_restrict_node_type(ep->id, value);
 	default:
 		return rdma_ep_deadline_set(ep, value);
 	}
@@ -87,6 +91,9 @@ static void rdma_ep_keep_option(struct rdma_ep_options *options, u32 name, u32 v
 	case RDMA_EP_OPT_MIN_RNR_TIMER:
 		options->min_rnr_timer = value;
 		break;
+	case RDMA_EP_OPT_NODE_TYPE:
+		options->node_type = value;
+		break;
 	default:
 		options->connect_timeout_ms = value;
 		break;
@@ -106,6 +113,8 @@ static u32 rdma_ep_kept_option(const struct rdma_ep_options *options, u32 name)
 		return options->ack_timeout;
 	case RDMA_EP_OPT_MIN_RNR_TIMER:
 		return options->min_rnr_timer;
+	case RDMA_EP_OPT_NODE_TYPE:
+		return options->node_type;
 	default:
 		return options->connect_timeout_ms;
 	}

@@ -155,12 +155,16 @@ enum rdma_ep_slot {
 	 BIT(RDMA_EP_EVENT_DISCONNECTED) | BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
 #define RDMA_EP_COMPLETES_DISCONNECT \
 	(BIT(RDMA_EP_EVENT_DISCONNECTED) | BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
+#define RDMA_EP_COMPLETES_SERVICE                                                   \
+	(BIT(RDMA_EP_EVENT_ADDRINFO_RESOLVED) | BIT(RDMA_EP_EVENT_ADDRINFO_ERROR) | \
+	 BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
 #define RDMA_EP_COMPLETES_ANY U32_MAX
 
 /* The asynchronous operation that an endpoint has under way. */
 enum rdma_ep_op {
 	RDMA_EP_OP_NONE,
 	RDMA_EP_OP_RESOLVE,
+	RDMA_EP_OP_SERVICE,
 	RDMA_EP_OP_CONNECT,
 	RDMA_EP_OP_ACCEPT,
 };
@@ -171,6 +175,7 @@ struct rdma_ep_options {
 	u8 tos;
 	u8 ack_timeout;
 	u8 min_rnr_timer;
+	u8 node_type;
 	bool reuseaddr;
 	bool afonly;
 };
@@ -421,5 +426,9 @@ int rdma_ep_leave(struct rdma_ep_call *call);
 /* option.c */
 int rdma_ep_set_option(struct rdma_ep_call *call);
 int rdma_ep_get_option(struct rdma_ep_call *call);
+
+/* service.c */
+int rdma_ep_resolve_service(struct rdma_ep_call *call);
+int rdma_ep_query_services(struct rdma_ep_call *call);
 
 #endif /* RDMA_EP_PRIVATE_H */

@@ -967,6 +967,86 @@ struct rdma_ep_write_event {
 	__aligned_u64 arg;
 };
 
+#define RDMA_EP_SERVICE_NAME_SIZE	64
+
+/**
+ * struct rdma_ep_service_rec - an IB service record, IBTA 15.2.5.14
+ * @id: service id
+ * @gid: port GID of who offers it
+ * @pkey: partition key
+ * @reserved: 0
+ * @lease: for how many s it is registered
+ * @key: service key
+ * @name: service name, ended by a NUL if it is shorter
+ * @data_8: service data
+ * @data_16: service data
+ * @data_32: service data
+ * @data_64: service data
+ */
+struct rdma_ep_service_rec {
+	__be64 id;
+	__u8 gid[16];
+	__be16 pkey;
+	__u8 reserved[2];
+	__be32 lease;
+	__u8 key[16];
+	__u8 name[RDMA_EP_SERVICE_NAME_SIZE];
+	__u8 data_8[16];
+	__be16 data_16[8];
+	__be32 data_32[4];
+	__be64 data_64[2];
+};
+
+/* rdma_ep_resolve_service.by */
+#define RDMA_EP_SERVICE_BY_ID	(1 << 0)
+#define RDMA_EP_SERVICE_BY_NAME	(1 << 1)
+
+/**
+ * struct rdma_ep_resolve_service - ioctl(RDMA_EP_RESOLVE_SERVICE)
+ * @hdr: RDMA_EP_F_WAIT, RDMA_EP_F_RESUME
+ * @ep: the endpoint, bound to an InfiniBand port
+ * @by: RDMA_EP_SERVICE_BY_*: which of the next two to look for, or both
+ * @service_id: service id, in host byte order
+ * @name: service name, ended by a NUL if it is shorter
+ * @record_uptr: with RDMA_EP_F_WAIT: address for the event's record
+ * @record_len: bytes there
+ * @reserved: must be 0
+ *
+ * Completes with ADDRINFO_RESOLVED or ADDRINFO_ERROR. EOPNOTSUPP unless
+ * RDMA_EP_FEATURE_IB_SERVICE is there. Follows rdma_resolve_addrinfo(3) with
+ * RAI_SA.
+ */
+struct rdma_ep_resolve_service {
+	struct rdma_ep_hdr hdr;
+	__u32 ep;
+	__u32 by;
+	__aligned_u64 service_id;
+	__u8 name[RDMA_EP_SERVICE_NAME_SIZE];
+	__aligned_u64 record_uptr;
+	__u32 record_len;
+	__u32 reserved;
+};
+
+/**
+ * struct rdma_ep_query_services - ioctl(RDMA_EP_QUERY_SERVICES)
+ * @hdr: no flags
+ * @ep: the endpoint
+ * @count: how many records there is room for
+ * @recs_uptr: address for @count &struct rdma_ep_service_rec
+ * @out_count: how many there are, even if fewer fit
+ * @reserved: must be 0
+ *
+ * Follows rdma_query_addrinfo(3).
+ */
+struct rdma_ep_query_services {
+	struct rdma_ep_hdr hdr;
+	__u32 ep;
+	__u32 count;
+	__aligned_u64 recs_uptr;
+	__u32 out_count;
+	__u32 reserved;
+};
+
 #define RDMA_EP_GET_INFO	_IO(RDMA_EP_IOC_TYPE, 0)
 #define RDMA_EP_CREATE_CHANNEL	_IO(RDMA_EP_IOC_TYPE, 1)
 #define RDMA_EP_CREATE		_IO(RDMA_EP_IOC_TYPE, 2)
@@ -991,5 +1071,7 @@ struct rdma_ep_write_event {
 #define RDMA_EP_SET_OPTION	_IO(RDMA_EP_IOC_TYPE, 21)
 #define RDMA_EP_GET_OPTION	_IO(RDMA_EP_IOC_TYPE, 22)
 #define RDMA_EP_WRITE_EVENT	_IO(RDMA_EP_IOC_TYPE, 23)
+#define RDMA_EP_RESOLVE_SERVICE	_IO(RDMA_EP_IOC_TYPE, 24)
+#define RDMA_EP_QUERY_SERVICES	_IO(RDMA_EP_IOC_TYPE, 25)
 
 #endif /* RDMA_EP_H */
