@@ -220,6 +220,8 @@ void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct
 		mutex_unlock(&ep->lock);
 		rdma_ep_fail(call, 0, RDMA_EP_REASON_REJECTED, "the peer rejected: %s", text);
 		return;
+	case RDMA_EP_EVENT_USER:
+		return; /* its status means what the writer wants it to */
 	default:
 		break;
 	}
