@@ -26,10 +26,10 @@ int rdmaep_addrinfo_copy_addr(struct sockaddr **dst, socklen_t *dst_len,
 	struct sockaddr *copy;
 
 	if (!src || len < sizeof(src->sa_family) ||
-	    len > sizeof(struct sockaddr_storage)) {
-		errno = EINVAL;
-		return -1;
-	}
+	    len > sizeof(struct sockaddr_storage))
+		return rdmaep_fail(EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
+				   "an address of %u bytes%s", len,
+				   src ? "" : " that is NULL");
 
 	copy = malloc(len);
 	if (!copy)
@@ -271,16 +271,14 @@ RDMAEP_API int rdma_getaddrinfo(const char *node, const char *service,
 	struct rdma_addrinfo *rai;
 	int ret, err;
 
-	if ((!node && !service && !hints) || !res) {
-		errno = EINVAL;
-		return -1;
-	}
+	if ((!node && !service && !hints) || !res)
+		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
+				   "neither node nor service nor hints, or nowhere to put the result");
 	if (!hints)
 		hints = &none;
-	if (hints->ai_flags & RAI_SA) {
-		errno = EOPNOTSUPP;
-		return -1;
-	}
+	if (hints->ai_flags & RAI_SA)
+		return rdmaep_fail(EOPNOTSUPP, RDMA_EP_REASON_KERNEL,
+				   "service records cannot be looked up here");
 
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)

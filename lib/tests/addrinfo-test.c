@@ -65,6 +65,18 @@ static int test_getaddrinfo(const char *node, const char *service,
 	return getaddrinfo(node, service, hints, res);
 }
 
+#include "../rdmaep-internal.h"
+
+/* The library's, without its memory of reasons. */
+int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
+{
+	(void)fmt;
+	if (code == RDMA_EP_REASON_NONE)
+		abort();
+	errno = err;
+	return -1;
+}
+
 #define malloc(size)		test_malloc(size)
 #define calloc(n, size)		test_calloc(n, size)
 #define strdup(s)		test_strdup(s)
