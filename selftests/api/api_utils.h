@@ -71,6 +71,13 @@ static inline int outcome(int ret)
 		EXPECT_EQ(code, outcome(call));	\
 	} while (0)
 
+/* For what librdmacm cannot do without crashing, or hanging for ever. */
+#define not_on_stock(why)			\
+	do {					\
+		if (on_stock())			\
+			SKIP(return, why);	\
+	} while (0)
+
 /* err() where librdmacm is known to answer something else. */
 #define err_or_stock(code, stock, call)	err(on_stock() ? (stock) : (code), call)
 
@@ -747,8 +754,33 @@ static inline void _disconnect_both(struct __test_metadata *_metadata,
 
 #define disconnect_both(a, b) _disconnect_both(_metadata, a, b)
 
-/* A function of the library that stock lacks, or NULL. */
+/*
+ * Our library's additions, which are looked up since librdmacm has none
+ */
+
+/* A function of the library, or NULL. */
 #define own_function(type, name) ((type)dlsym(RTLD_DEFAULT, name))
+
+/* The calling thread's last failure had that reason, and says so in words. */
+static inline void _expect_reason(struct __test_metadata *_metadata, int line,
+				  enum rdma_ep_reason_code code)
+{
+	const char *(*strerror_fn)(void);
+	unsigned int (*reason_fn)(void);
+
+	strerror_fn = own_function(const char *(*)(void), "rdmaep_strerror");
+	reason_fn = own_function(unsigned int (*)(void), "rdmaep_last_reason");
+	if (on_stock())
+		return;
+	ASSERT_NE(NULL, strerror_fn);
+	ASSERT_NE(NULL, reason_fn);
+	EXPECT_EQ(code, reason_fn()) {
+		TH_LOG("line %d: reason is \"%s\"", line, strerror_fn());
+	}
+	EXPECT_LT(0, strlen(strerror_fn()));
+}
+
+#define expect_reason(code) _expect_reason(_metadata, __LINE__, code)
 
 /*
  * The fixture nearly everything uses: an address family, a pair, and a count
