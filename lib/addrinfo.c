@@ -222,22 +222,17 @@ static int addrinfo_lookup(const char *node, const char *service,
 static int addrinfo_from_hints(const struct rdma_addrinfo *hints,
 			       struct rdma_addrinfo *rai)
 {
-	const struct sockaddr *any = hints->ai_dst_len ? hints->ai_dst_addr :
-				     hints->ai_src_len ? hints->ai_src_addr : NULL;
 	int socktype = addrinfo_socktype(hints->ai_qp_type);
 	int protocol = addrinfo_protocol(hints->ai_port_space, socktype);
+	int dgram = socktype == SOCK_DGRAM || protocol == IPPROTO_UDP;
 
 	if ((socktype == SOCK_STREAM && protocol == IPPROTO_UDP) ||
 	    (socktype == SOCK_DGRAM && protocol == IPPROTO_TCP))
 		return EAI_SOCKTYPE;
 
 	rai->ai_flags = hints->ai_flags;
-	addrinfo_set_service(rai, hints, socktype == SOCK_DGRAM ||
-					 protocol == IPPROTO_UDP);
 	rai->ai_family = hints->ai_family;
-	if (!rai->ai_family && any)
-		rai->ai_family = any->sa_family;
-
+	addrinfo_set_service(rai, hints, dgram);
 	if (!hints->ai_dst_len)
 		return 0;
 	return rdmaep_addrinfo_copy_addr(&rai->ai_dst_addr, &rai->ai_dst_len,
@@ -267,7 +262,7 @@ RDMAEP_API int rdma_getaddrinfo(const char *node, const char *service,
 				struct rdma_addrinfo **res)
 {
 	static const struct rdma_addrinfo none;
-	int have_hints = hints != NULL;
+	int have_hints = !!hints;
 	struct rdma_addrinfo *rai;
 	int ret, err;
 
@@ -299,6 +294,11 @@ RDMAEP_API int rdma_getaddrinfo(const char *node, const char *service,
 		errno = err;
 		return ret;
 	}
+
+	if (!rai->ai_family && rai->ai_dst_len)
+		rai->ai_family = rai->ai_dst_addr->sa_family;
+	else if (!rai->ai_family && rai->ai_src_len)
+		rai->ai_family = rai->ai_src_addr->sa_family;
 
 	if (!(rai->ai_flags & RAI_PASSIVE) && !(hints->ai_flags & RAI_NOROUTE))
 		rdmaep_acm_resolve(&rai, hints);

@@ -92,6 +92,8 @@ int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 
 static int failures;
 
+#define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
+
 #define CHECK(cond) do {						\
 	if (!(cond)) {							\
 		printf("# %s:%d: %s\n", __func__, __LINE__, #cond);	\
@@ -303,7 +305,7 @@ static void names(void)
 	CHECK_EQ(slow_lookups, 1);
 }
 
-static void services(void)
+static void service_names(void)
 {
 	struct rdma_addrinfo hints = {}, *res;
 	int ret;
@@ -312,7 +314,7 @@ static void services(void)
 	CHECK(ret == EAI_SERVICE || ret == EAI_NONAME);
 
 	if (!getservbyname("ssh", "tcp")) {
-		printf("# no services here\n");
+		printf("# nothing in /etc here\n");
 		return;
 	}
 	hints.ai_port_space = RDMA_PS_TCP;
@@ -352,7 +354,7 @@ static void types(void)
 	size_t i;
 	int node;
 
-	for (i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+	for (i = 0; i < COUNT(row); i++) {
 		/* with a node to look up, and from hints alone */
 		for (node = 0; node < 2; node++) {
 			struct rdma_addrinfo hints = {
@@ -580,7 +582,8 @@ static void fake_answer(int fd, const struct acm_message *question)
 	switch (fake.mode) {
 	case ACM_NO_DATA:
 		msg.hdr.status = 3;
-		msg.hdr.length = len = sizeof(msg.hdr);
+		len = sizeof(msg.hdr);
+		msg.hdr.length = len;
 		break;
 	case ACM_SHORT:
 		len -= 10;
@@ -850,7 +853,7 @@ static void acm_misbehaves(void)
 	int64_t start, took;
 	size_t i;
 
-	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (i = 0; i < COUNT(modes); i++) {
 		int slow = modes[i] == ACM_HANG || modes[i] == ACM_DRIP;
 
 		fake_start(modes[i], 0);
@@ -988,12 +991,12 @@ int main(void)
 		void (*fn)(void);
 	} tests[] = {
 		TEST(arguments), TEST(ipv4), TEST(ipv6), TEST(no_hints),
-		TEST(names), TEST(services), TEST(types), TEST(hint_addresses),
+		TEST(names), TEST(service_names), TEST(types), TEST(hint_addresses),
 		TEST(af_ib), TEST(no_memory), TEST(acm_answers),
 		TEST(acm_no_source), TEST(acm_gids), TEST(acm_misbehaves),
 		TEST(acm_absent), TEST(acm_no_memory), TEST(acm_fuzz),
 	};
-	size_t i, n = sizeof(tests) / sizeof(tests[0]);
+	size_t i, n = COUNT(tests);
 	int failed = 0;
 
 	/* the tests of the first part are about this machine's ibacm, if any */

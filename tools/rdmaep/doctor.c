@@ -105,7 +105,8 @@ static void check_module(void)
 
 	if (!exists("/sys/module/rdma_ep")) {
 		report("module", FAIL, "rdma_ep is not loaded");
-		advise("modprobe rdma_ep, or in the source tree: modprobe rdma_cm ib_uverbs && insmod kernel/rdma_ep.ko");
+		advise("modprobe rdma_ep; or in the source tree:");
+		advise("modprobe -a rdma_cm ib_uverbs && insmod kernel/rdma_ep.ko");
 		return;
 	}
 	if (read_line(version, sizeof(version), "/sys/module/rdma_ep/version"))
@@ -123,11 +124,13 @@ static bool check_node(const char *what, const char *path, const char *dev)
 
 	if (stat(path, &st)) {
 		report(what, FAIL, "%s: %s", path, strerror(errno));
-		if (sscanf(dev, "%u:%u", &major, &minor) != 2)
+		if (sscanf(dev, "%u:%u", &major, &minor) != 2) {
 			advise("the kernel has no such device: see the lines about modules");
-		else
-			advise("udev has not made it (mknod %s c %u %u), or this container was not given it (--device=%s)",
-			       path, major, minor, path);
+			return false;
+		}
+		advise("udev has not made it (mknod %s c %u %u),", path, major,
+		       minor);
+		advise("or this container was not given it (--device=%s)", path);
 		return false;
 	}
 	if (!S_ISCHR(st.st_mode)) {
@@ -387,13 +390,15 @@ static void check_rdma_devices(void)
 
 	read_line(mode, sizeof(mode), "/sys/module/ib_core/parameters/netns_mode");
 	if (!n && kernel_devices()) {
-		report("devices", FAIL, "the kernel has RDMA devices, but libibverbs has no provider for them");
-		advise("install your distribution's provider libraries (Debian: ibverbs-providers)");
+		report("devices", FAIL,
+		       "libibverbs has no provider for the RDMA devices here");
+		advise("install the provider libraries (Debian: ibverbs-providers)");
 	} else if (!n) {
 		report("devices", FAIL, "there is no RDMA device");
 		if (mode[0] == 'N')
-			advise("devices belong to one network namespace each here: rdma dev set NAME netns ...");
-		advise("load the driver of the hardware, or make a software device: rdma link add rxe0 type rxe netdev NETDEV");
+			advise("if it is in another netns: rdma dev set NAME netns ...");
+		advise("load the hardware's driver, or make a software device:");
+		advise("rdma link add rxe0 type rxe netdev NETDEV");
 	} else if (!usable) {
 		report("devices", FAIL, "no port is ready for connections");
 		advise("see the lines above");
@@ -426,8 +431,10 @@ static void check_memlock(void)
 		report("memory", lim.rlim_cur < enough ? WARN : OK,
 		       "%llu KiB may be locked for queues and buffers",
 		       (unsigned long long)lim.rlim_cur / 1024);
-		if (lim.rlim_cur < enough)
-			advise("ulimit -l unlimited; for good: memlock in /etc/security/limits.d, LimitMEMLOCK=infinity in a unit");
+		if (lim.rlim_cur >= enough)
+			return;
+		advise("ulimit -l unlimited; for good: memlock in /etc/security/limits.d,");
+		advise("or LimitMEMLOCK=infinity in a unit");
 	}
 }
 
@@ -442,7 +449,7 @@ static bool find_loaded(const char *name, char *path, size_t size, bool *ours)
 		return false;
 	if (dlinfo(lib, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, path))
 		snprintf(path, size, "%s", name);
-	*ours = dlsym(lib, "rdmaep_strerror") != NULL;
+	*ours = dlsym(lib, "rdmaep_strerror");
 	dlclose(lib);
 	return true;
 }

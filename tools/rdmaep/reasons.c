@@ -25,23 +25,38 @@ static struct reason reason(enum rdma_ep_reason_code code)
 {
 	switch (code) {
 	REASON(NONE, "the errno says it all");
-	REASON(STRUCT, "size, tail, flags or reserved fields of an argument are wrong: library and module do not fit");
-	REASON(HANDLE, "no endpoint or multicast group with that handle: it was destroyed, or is another process's");
-	REASON(CHANNEL, "the file descriptor is not an event channel of this process");
+	REASON(STRUCT,
+	       "a malformed argument: library and module do not fit");
+	REASON(HANDLE,
+	       "no such endpoint or group: it was destroyed, or is another process's");
+	REASON(CHANNEL,
+	       "the file descriptor is not an event channel of this process");
 	REASON(STATE, "the endpoint's state does not allow the operation");
-	REASON(BUSY, "an asynchronous operation has not completed yet: wait for its event");
-	REASON(ADDR_FORMAT, "the address is too short, or its family is unknown");
-	REASON(ADDR_SCOPE, "a link-local IPv6 address needs its interface: fe80::1%eth0");
-	REASON(ADDR_NOT_LOCAL, "no network interface here has that address: see ip addr");
-	REASON(ADDR_IN_USE, "the port is taken, by a program or by a user in the kernel");
-	REASON(ADDR_PRIVILEGED, "ports below net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE");
-	REASON(NO_DEVICE, "the network interface has no RDMA device: see rdmaep doctor");
-	REASON(PORT_DOWN, "the RDMA device's port is not active: see rdmaep doctor");
-	REASON(UNREACHABLE, "no route to the destination, or nobody answers for it: see ip route get");
+	REASON(BUSY,
+	       "an operation has not completed yet: wait for its event");
+	REASON(ADDR_FORMAT,
+	       "the address is too short, or its family is unknown");
+	REASON(ADDR_SCOPE,
+	       "a link-local IPv6 address needs its interface: fe80::1%eth0");
+	REASON(ADDR_NOT_LOCAL,
+	       "no network interface here has that address: see ip addr");
+	REASON(ADDR_IN_USE,
+	       "the port is taken, by a program or by a user in the kernel");
+	REASON(ADDR_PRIVILEGED,
+	       "the port needs CAP_NET_BIND_SERVICE (net.ipv4.ip_unprivileged_port_start)");
+	REASON(NO_DEVICE,
+	       "the network interface has no RDMA device: see rdmaep doctor");
+	REASON(PORT_DOWN,
+	       "the RDMA device's port is not active: see rdmaep doctor");
+	REASON(UNREACHABLE,
+	       "no route to the destination, or nobody answers: see ip route get");
 	REASON(TIMEOUT, "the peer did not answer in time");
-	REASON(REJECTED, "the peer refused: nobody listens on that port, or the program there declined");
-	REASON(DEVICE_REMOVED, "the RDMA device went away: destroy the endpoint");
-	REASON(DATA_TOO_LONG, "more private data than the transport carries: see rdmaep_get_limits(3)");
+	REASON(REJECTED,
+	       "the peer refused: nobody listens on that port, or the program there said no");
+	REASON(DEVICE_REMOVED,
+	       "the RDMA device went away: destroy the endpoint");
+	REASON(DATA_TOO_LONG,
+	       "more private data than the transport carries: see rdmaep_get_limits(3)");
 	REASON(LIMIT, "a limit of the module is reached: see rdma_ep(4)");
 	REASON(VALUE, "a value is out of range");
 	REASON(KERNEL, "this kernel's rdma_cm cannot do it");
