@@ -461,7 +461,7 @@ static void prepare(struct __test_metadata *_metadata,
 		if (need == NEED_BOUND)
 			do_ok(try_bind(fd, self->ep, &host, NULL));
 		if (need == NEED_EVENT)
-			do_ok(try_write_event(fd, self->ep, 3, 4));
+			do_ok(try_write_event(fd, self->ep, 0, 4));
 		if (need == NEED_TOS)
 			do_ok(try_set_option(fd, self->ep, RDMA_EP_OPT_TOS,
 					     &tos, sizeof(tos)));

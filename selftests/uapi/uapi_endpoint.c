@@ -409,12 +409,30 @@ TEST_F(bind, not_local)
 
 TEST_F(bind, no_device)
 {
+	bool v6 = variant->family == AF_INET6;
+	union test_addr addr = make_addr(v6 ? "fd79::1" : "10.79.0.1", 0);
+
+	/* a netdev without an RDMA device on it */
+	ASSERT_EQ(0, system("ip link add plain0 type dummy && "
+			    "ip link set plain0 up && "
+			    "ip addr add 10.79.0.1/24 dev plain0 && "
+			    "ip addr add fd79::1/64 dev plain0 nodad"));
+	do_err(ENODEV, NO_DEVICE, try_bind(self->fd, self->ep, &addr, NULL));
+	/* the text says which */
+	EXPECT_NE(NULL, strstr(ep_reason.text, "plain0"))
+		TH_LOG("%s", ep_reason.text);
+	EXPECT_EQ(0, system("ip link delete plain0"));
+	still_idle(_metadata, self, variant->family);
+}
+
+/* To rdma_cm the loopback address is a wildcard that stays on this machine */
+TEST_F(bind, loopback)
+{
 	union test_addr addr = make_addr(variant->family == AF_INET6 ?
 					 "::1" : "127.0.0.1", 0);
 
-	/* loopback is a netdev, but no RDMA device sits on it */
-	do_err(ENODEV, NO_DEVICE, try_bind(self->fd, self->ep, &addr, NULL));
-	still_idle(_metadata, self, variant->family);
+	do_ok(try_bind(self->fd, self->ep, &addr, &self->rec));
+	EXPECT_EQ(RDMA_EP_TRANSPORT_NONE, self->rec.info.transport);
 }
 
 TEST_F(bind, unknown_family)
@@ -711,7 +729,7 @@ TEST_F(bind, create_ep_active)
 	EXPECT_EQ(0, memcmp(info->path[0].sgid, info->sgid, 16));
 	EXPECT_EQ(0, memcmp(info->path[0].dgid, info->dgid, 16));
 	EXPECT_TRUE(is_filled(&info->path[1], sizeof(info->path[1]), 0));
-	EXPECT_EQ(0xffff, ntohs(info->pkey));
+	EXPECT_EQ(0xffff, ntohs(info->path[0].pkey));
 	EXPECT_EQ(0, memcmp(info->dst.sa, &dst, info->dst.len));
 	src = from_ep_addr(&info->src);
 	EXPECT_NE(0, addr_port(&src));
