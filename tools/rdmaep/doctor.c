@@ -235,43 +235,25 @@ static bool port_netdev(const char *dev, int port, char *netdev, size_t size)
 	return false;
 }
 
-/* The IP addresses of a netdev, separated by commas. Returns how many. */
-static int netdev_addrs(const char *netdev, char *list, size_t size)
+static bool netdev_has_addr(const char *netdev)
 {
-	char addr[INET6_ADDRSTRLEN];
 	struct ifaddrs *ifa, *it;
-	size_t used = 0;
-	int n = 0;
+	bool found = false;
 
-	list[0] = '\0';
 	if (getifaddrs(&ifa))
-		return 0;
-
-	for (it = ifa; it; it = it->ifa_next) {
-		const void *bytes;
-
-		if (!it->ifa_addr || strcmp(it->ifa_name, netdev))
-			continue;
-		if (it->ifa_addr->sa_family == AF_INET)
-			bytes = &((struct sockaddr_in *)it->ifa_addr)->sin_addr;
-		else if (it->ifa_addr->sa_family == AF_INET6)
-			bytes = &((struct sockaddr_in6 *)it->ifa_addr)->sin6_addr;
-		else
-			continue;
-		inet_ntop(it->ifa_addr->sa_family, bytes, addr, sizeof(addr));
-		if (used < size)
-			used += snprintf(list + used, size - used, "%s%s",
-					 n ? ", " : "", addr);
-		n++;
-	}
+		return false;
+	for (it = ifa; it; it = it->ifa_next)
+		found |= it->ifa_addr && !strcmp(it->ifa_name, netdev) &&
+			 (it->ifa_addr->sa_family == AF_INET ||
+			  it->ifa_addr->sa_family == AF_INET6);
 	freeifaddrs(ifa);
-	return n;
+	return found;
 }
 
 /* True if connections can be made over this port. */
 static bool check_port(struct ibv_context *verbs, const char *dev, int port)
 {
-	char netdev[64] = "", addrs[512] = "";
+	char netdev[64] = "";
 	struct ibv_port_attr attr;
 	const char *kind;
 	int ret;
@@ -310,14 +292,13 @@ static bool check_port(struct ibv_context *verbs, const char *dev, int port)
 		report(dev, OK, "port %d, %s, is active", port, kind);
 		return true;
 	}
-	if (!netdev_addrs(netdev, addrs, sizeof(addrs))) {
+	if (!netdev_has_addr(netdev)) {
 		report(dev, WARN, "port %d, %s on %s, is active, but %s has no IP address",
 		       port, kind, netdev, netdev);
 		advise("ip addr add ADDRESS/LENGTH dev %s", netdev);
 		return false;
 	}
-	report(dev, OK, "port %d, %s on %s, is active: %s", port, kind, netdev,
-	       addrs);
+	report(dev, OK, "port %d, %s on %s, is active", port, kind, netdev);
 	return true;
 }
 
@@ -402,6 +383,109 @@ static void check_rdma_devices(void)
 	} else if (!usable) {
 		report("devices", FAIL, "no port is ready for connections");
 		advise("see the lines above");
+	}
+}
+
+/* The name of the RDMA device that the kernel numbers @index. */
+static void device_name(unsigned int index, char *name, size_t size)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i;
+
+	snprintf(name, size, "RDMA device %u", index);
+	for (i = 0; list && list[i]; i++)
+		if (ibv_get_device_index(list[i]) == (int)index)
+			snprintf(name, size, "%s", ibv_get_device_name(list[i]));
+	if (list)
+		ibv_free_device_list(list);
+}
+
+/*
+ * Bind an endpoint to @addr, with a free port. What @rec then says of it is
+ * undone by closing @fd.
+ */
+static int try_bind(int fd, const struct sockaddr *addr, socklen_t len,
+		    struct rdma_ep_record *rec, struct rdma_ep_reason *why)
+{
+	struct rdma_ep_create create = {
+		.hdr = { .size = sizeof(create) },
+		.port_space = 0x0106, /* RDMA_PS_TCP */
+		.channel = -1,
+	};
+	struct rdma_ep_bind bind = {
+		.hdr = {
+			.size = sizeof(bind),
+			.reason_uptr = (uintptr_t)why,
+		},
+		.record_len = sizeof(*rec),
+		.record_uptr = (uintptr_t)rec,
+		.addr.len = len,
+	};
+
+	memset(rec, 0, sizeof(*rec));
+	why->text[0] = '\0';
+	if (ioctl(fd, RDMA_EP_CREATE, &create))
+		return -1;
+	bind.ep = create.out_ep;
+	memcpy(bind.addr.sa, addr, len);
+	return ioctl(fd, RDMA_EP_BIND, &bind);
+}
+
+/* True if @ifa can be used. Says so, or why not if it looks as if it should. */
+static bool check_address(int fd, const struct ifaddrs *ifa)
+{
+	const struct sockaddr *sa = ifa->ifa_addr;
+	bool ip4 = sa->sa_family == AF_INET;
+	char text[INET6_ADDRSTRLEN], dev[64];
+	struct rdma_ep_reason why;
+	struct rdma_ep_record rec;
+
+	inet_ntop(sa->sa_family,
+		  ip4 ? (void *)&((struct sockaddr_in *)sa)->sin_addr :
+			(void *)&((struct sockaddr_in6 *)sa)->sin6_addr,
+		  text, sizeof(text));
+	if (try_bind(fd, sa, ip4 ? sizeof(struct sockaddr_in) :
+				   sizeof(struct sockaddr_in6), &rec, &why)) {
+		/* most netdevs have no RDMA device, and need none */
+		if (errno != ENODEV)
+			report("address", WARN, "%s on %s: %s%s%s", text,
+			       ifa->ifa_name, strerror(errno),
+			       why.text[0] ? ": " : "", why.text);
+		return false;
+	}
+	if (rec.info.transport == RDMA_EP_TRANSPORT_NONE)
+		return false;
+	device_name(rec.info.device_index, dev, sizeof(dev));
+	report("address", OK, "%s on %s is port %u of %s", text, ifa->ifa_name,
+	       rec.info.port_num, dev);
+	return true;
+}
+
+/* What connections are made from and to: the addresses of RDMA devices. */
+static void check_addresses(void)
+{
+	struct ifaddrs *ifa, *it;
+	bool usable = false;
+	int fd;
+
+	fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return;	/* has been reported */
+
+	if (!getifaddrs(&ifa)) {
+		for (it = ifa; it; it = it->ifa_next)
+			if (it->ifa_addr && !(it->ifa_flags & IFF_LOOPBACK) &&
+			    (it->ifa_addr->sa_family == AF_INET ||
+			     it->ifa_addr->sa_family == AF_INET6))
+				usable |= check_address(fd, it);
+		freeifaddrs(ifa);
+	}
+	close(fd);
+
+	if (!usable) {
+		report("addresses", FAIL,
+		       "no IP address here belongs to an RDMA device");
+		advise("see what the lines above say about ports");
 	}
 }
 
@@ -502,6 +586,7 @@ int tool_doctor(const struct tool_command *cmd, int argc, char **argv)
 	check_device();
 	check_uverbs();
 	check_rdma_devices();
+	check_addresses();
 	check_memlock();
 	check_library();
 
