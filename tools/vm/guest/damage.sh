@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Sourced by init: what must hold after the command, whatever its exit code.
+# Sourced by init and run-tests: what must hold after a command, whatever its exit code.
 
 DAMAGE='BUG:|WARNING:|Oops|general protection fault|possible circular|inconsistent lock'
 DAMAGE+='|suspicious RCU|possible recursive|held lock|KASAN|UBSAN|ODEBUG|kmemleak: [0-9]+ new'
@@ -9,6 +9,16 @@ DAMAGE+='|[Ll]eak(ed|s|ing)?[ :]|blocked for more than|refcount_t|list_(add|del)
 DAMAGE+='|Call Trace|scheduling while atomic|sleeping function|[Uu]nbalanced'
 # These words are in harmless messages too.
 HARMLESS='Kernel memory leak detector|kmemleak: Automatic|RCU restricting|lockdep|Spectre'
+
+# Filters: the lines of a kernel log that mean damage; the part of a kernel log that is of one
+# test, see run-tests.
+damage() {
+	grep -E "$DAMAGE" | grep -vE "$HARMLESS"
+}
+
+kernel_log_of() {
+	awk -v name="$1" '{ sub(/\r$/, "") } /rdma_ep-test: begin / { on = $NF == name } on'
+}
 
 scan_kmemleak() {
 	local file=/sys/kernel/debug/kmemleak
@@ -37,7 +47,7 @@ find_damage() {
 	unload_module || bad=1
 	scan_kmemleak || bad=1
 	dmesg >"$OUT/dmesg.log"
-	if grep -E "$DAMAGE" "$OUT/dmesg.log" | grep -vE "$HARMLESS"; then
+	if damage <"$OUT/dmesg.log"; then
 		echo "vm: the kernel complained (see above and dmesg.log)"
 		bad=1
 	fi
