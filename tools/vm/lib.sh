@@ -143,6 +143,23 @@ vm_has_kvm() {
 	[ "$(cat "$probe")" = yes ]
 }
 
+# Emulated VMs starve each other, and their tests run into timeouts: this machine runs as many
+# at once as it has processors, and the others wait. A pair counts as one.
+vm_wait_turn() {
+	local slot
+	! vm_has_kvm || return 0
+	while :; do
+		for slot in $(seq "$(nproc)"); do
+			exec {VM_TURN}>"$CACHE/vm.turn.$slot"
+			if flock -n "$VM_TURN"; then
+				return
+			fi
+			exec {VM_TURN}>&-
+		done
+		sleep 1
+	done
+}
+
 # vm_qemu CHARDEV: run the VM to its end, the command's output going to that QEMU chardev.
 vm_qemu() {
 	local cpu=max,la57=off
