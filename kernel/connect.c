@@ -89,12 +89,14 @@ void rdma_ep_deadline_free(struct rdma_ep *ep)
 
 static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 backlog)
 {
+	struct sockaddr_storage addr;
 	u32 limit = READ_ONCE(rdma_ep_max_backlog);
+	u8 state = ep->state;
 	int ret;
 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
-	if (ep->state != RDMA_EP_STATE_IDLE && ep->state != RDMA_EP_STATE_BOUND)
+	if (state != RDMA_EP_STATE_IDLE && state != RDMA_EP_STATE_BOUND)
 		return rdma_ep_fail_state(call, ep, "listen");
 	if (!backlog || backlog > limit)
 		backlog = limit;
@@ -105,22 +107,20 @@ static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 	spin_unlock(&ep->ctx->ev_lock);
 
 	ret = rdma_listen(ep->id, backlog);
+	addr = ep->id->route.addr.src_addr;
+	if (!ret)
+		state = RDMA_EP_STATE_LISTENING;
+	else if (state == RDMA_EP_STATE_IDLE)
+		state = rdma_ep_settle(ep);
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (ret) {
+	if (ret)
 		ep->backlog = 0;
-		/* rdma_cm binds first, and that may be how far it got. */
-		if (ep->state == RDMA_EP_STATE_IDLE && ep->id->route.addr.src_addr.ss_family)
-			WRITE_ONCE(ep->state, RDMA_EP_STATE_BOUND);
-	} else if (ep->state != RDMA_EP_STATE_REMOVED) {
-		WRITE_ONCE(ep->state, RDMA_EP_STATE_LISTENING);
-	}
+	if (ep->state != RDMA_EP_STATE_REMOVED)
+		WRITE_ONCE(ep->state, state);
 	spin_unlock(&ep->ctx->ev_lock);
 
-	if (ret)
-		return rdma_ep_fail_bind(call, ep, ret,
-					 (struct sockaddr *)&ep->id->route.addr.src_addr);
-	return 0;
+	return ret ? rdma_ep_fail_bind(call, ep, ret, (struct sockaddr *)&addr) : 0;
 }
 
 int rdma_ep_listen(struct rdma_ep_call *call)

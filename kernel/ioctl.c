@@ -227,6 +227,9 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	call.cmd = &buf;
 	call.op_size = op->size;
 	ret = rdma_ep_dispatch(&call, op);
+	/* What rdma_cm says to its kind, and user space has no word for. */
+	if (ret == -ENOTSUPP || ret == -ENOSYS)
+		ret = -EOPNOTSUPP;
 
 	/* A bad address costs the caller the reason, not what the call did. */
 	if (ureason && (ret || call.reason.code) &&

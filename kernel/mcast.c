@@ -96,8 +96,8 @@ static int rdma_ep_join_state(struct rdma_ep_call *call, u32 join_flags)
 	case RDMA_EP_JOIN_SEND_ONLY:
 		return BIT(SENDONLY_FULLMEMBER_JOIN);
 	default:
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE, "unknown join flags %#x",
-				    join_flags);
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_VALUE,
+				    "unknown join flags %#x", join_flags);
 	}
 }
 
@@ -123,7 +123,9 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 		return -ENOMEM;
 	ret = rdma_join_multicast(ep->id, (struct sockaddr *)&group->addr, join_state, group);
 	if (ret) {
-		rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE, "the group cannot be joined");
+		rdma_ep_fail(call, ret,
+			     ret == -ENOTSUPP ? RDMA_EP_REASON_KERNEL : RDMA_EP_REASON_NONE,
+			     "this group cannot be joined over this transport");
 		goto free;
 	}
 	cmd->out_group = group->handle;

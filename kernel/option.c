@@ -65,6 +65,9 @@ static int rdma_ep_apply_option(struct rdma_ep *ep, u32 name, u32 value)
 	case RDMA_EP_OPT_ACK_TIMEOUT:
 		return value > 31 ? -EINVAL : rdma_set_ack_timeout(ep->id, value);
 	case RDMA_EP_OPT_MIN_RNR_TIMER:
+		/* rdma_cm warns of a user who asks it for others. */
+		if (ep->qp_type != IB_QPT_RC && ep->qp_type != IB_QPT_XRC_TGT)
+			return -EINVAL;
 		return rdma_set_min_rnr_timer(ep->id, value);
 	case RDMA_EP_OPT_NODE_TYPE:
 		return rdma_ep_cm_restrict_node_type(ep->id, value);

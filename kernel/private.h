@@ -399,6 +399,7 @@ int rdma_ep_init_qp_attr(struct rdma_ep_call *call);
 /* resolve.c */
 struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr *addr,
 				  bool optional);
+u8 rdma_ep_settle(struct rdma_ep *ep);
 int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *addr);
 int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *src,
 			   struct sockaddr *dst, u32 timeout_ms, bool then_route);

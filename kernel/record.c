@@ -69,7 +69,8 @@ static void rdma_ep_fill_device(struct rdma_ep_info *info, struct rdma_cm_id *id
 	info->max_connect_data = rdma_ep_max_data(id, RDMA_EP_OP_CONNECT);
 	info->max_accept_data = rdma_ep_max_data(id, RDMA_EP_OP_ACCEPT);
 	info->max_reject_data = rdma_ep_max_data(id, RDMA_EP_OP_NONE);
-	rdma_read_gids(id, (union ib_gid *)info->sgid, (union ib_gid *)info->dgid);
+	rdma_read_gids(id, (union ib_gid *)info->sgid,
+		       info->dst.len ? (union ib_gid *)info->dgid : NULL);
 }
 
 static void rdma_ep_fill_paths(struct rdma_ep_info *info, struct rdma_cm_id *id)

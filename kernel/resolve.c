@@ -49,6 +49,32 @@ struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr
 }
 
 /**
+ * rdma_ep_settle - find out how far a failed call has bound an idle endpoint
+ * @ep: the endpoint, locked, with an id
+ *
+ * rdma_cm may have bound the id before it failed. If it has not, it has left
+ * behind the address that it could not bind to, and would take that up again.
+ *
+ * Return: the endpoint's state: idle or bound.
+ */
+u8 rdma_ep_settle(struct rdma_ep *ep)
+{
+	struct rdma_addr *addr = &ep->id->route.addr;
+
+	lockdep_assert_held(&ep->lock);
+
+	/* Only of an idle id can the port be made exclusive. */
+	if (rdma_set_reuseaddr(ep->id, false))
+		return RDMA_EP_STATE_BOUND;
+	if (ep->options.reuseaddr)
+		rdma_set_reuseaddr(ep->id, true);
+	memset(&addr->src_addr, 0, sizeof(addr->src_addr));
+	memset(&addr->dst_addr, 0, sizeof(addr->dst_addr));
+	addr->dev_addr.bound_dev_if = 0;
+	return RDMA_EP_STATE_IDLE;
+}
+
+/**
  * rdma_ep_bind_locked - bind to a source address
  * @call: the call
  * @ep: the endpoint, locked, with an id
@@ -65,8 +91,10 @@ int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct so
 	if (ep->state != RDMA_EP_STATE_IDLE)
 		return rdma_ep_fail_state(call, ep, "bind");
 	ret = rdma_bind_addr(ep->id, addr);
-	if (ret)
+	if (ret) {
+		rdma_ep_settle(ep);
 		return rdma_ep_fail_bind(call, ep, ret, addr);
+	}
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->state == RDMA_EP_STATE_IDLE) /* the device may be gone again */
@@ -137,9 +165,8 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 	ep->route_timeout_ms = timeout_ms;
 	ret = rdma_resolve_addr(ep->id, src, dst, timeout_ms);
 	if (ret) {
-		/* rdma_cm may have bound the id on the way: it can tell. */
-		if (old_state == RDMA_EP_STATE_IDLE && ep->id->route.addr.src_addr.ss_family)
-			old_state = RDMA_EP_STATE_BOUND;
+		if (old_state == RDMA_EP_STATE_IDLE)
+			old_state = rdma_ep_settle(ep);
 		ep->then_route = false;
 		rdma_ep_op_abort(ep, old_state);
 		rdma_ep_fail_resolve(call, ret);
