@@ -163,7 +163,8 @@ static bool check_node(const char *what, const char *path, const char *dev)
 	return true;
 }
 
-static void check_device(void)
+/* True if it can be talked to. */
+static bool check_device(void)
 {
 	struct rdma_ep_reason why = {};
 	struct rdma_ep_get_info info = {
@@ -177,12 +178,12 @@ static void check_device(void)
 
 	read_line(dev, sizeof(dev), "/sys/class/misc/rdma_ep/dev");
 	if (!check_node("device", RDMA_EP_DEVICE, dev))
-		return;
+		return false;
 	report("device", OK, "%s can be read and written", RDMA_EP_DEVICE);
 
 	fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return;
+		return false;
 	ret = ioctl(fd, RDMA_EP_GET_INFO, &info);
 	if (ret) {
 		report("interface", FAIL, "RDMA_EP_GET_INFO: %s%s%s",
@@ -199,6 +200,7 @@ static void check_device(void)
 		       info.out_max_endpoints, info.out_max_backlog);
 	}
 	close(fd);
+	return !ret;
 }
 
 static void check_uverbs(void)
@@ -470,7 +472,7 @@ static void check_addresses(void)
 
 	fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return;	/* has been reported */
+		return;
 
 	if (!getifaddrs(&ifa)) {
 		for (it = ifa; it; it = it->ifa_next)
@@ -579,14 +581,17 @@ static void check_library(void)
  */
 int tool_doctor(const struct tool_command *cmd, int argc, char **argv)
 {
+	bool talks;
+
 	if (argc > 1)
 		return tool_usage_error(cmd, "unknown argument %s", argv[1]);
 
 	check_module();
-	check_device();
+	talks = check_device();
 	check_uverbs();
 	check_rdma_devices();
-	check_addresses();
+	if (talks)
+		check_addresses();
 	check_memlock();
 	check_library();
 

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The rdmaep tool where there is something to find: on a machine in order, and with one thing at a
+# time out of order. What it does on any machine is tested by tools/rdmaep/test.sh.
+
+# shellcheck disable=SC2317 # ktap_test calls the functions
+. "$TOP/selftests/lib/ktap.sh"
+
+RDMAEP=$BUILD/tools/rdmaep/rdmaep
+NODE=/dev/infiniband/rdma_ep
+
+# doctor EXPECTED-CODE PATTERN...: the exit code, and lines that must be there.
+doctor() {
+	local expected=$1 code=0 pattern output
+	shift
+	output=$("${AS[@]}" "$RDMAEP" doctor) || code=$?
+	echo "$output"
+	[ "$code" = "$expected" ] || { echo "exit code $code, not $expected" && return 1; }
+	for pattern; do
+		grep -qE -- "$pattern" <<<"$output" || { echo "no line like: $pattern" && return 1; }
+	done
+}
+
+AS=()
+all_well() {
+	doctor 0 '^module +ok ' '^device +ok ' '^interface +ok +ABI 1,' '^rxe0 +ok +port 1, RoCE on d0' \
+		"^address +ok +$MY_IP on d0 is port 1 of rxe0" "^address +ok +$MY_IP6 on d0" \
+		'^library +ok .*librdmaep\.so' '^All is well'
+}
+
+not_in_front() {
+	doctor 0 '^programs +note .*not this library' '-> rdmaep run PROGRAM'
+}
+
+in_front() {
+	AS=("$RDMAEP" run)
+	doctor 0 '^programs +ok .*this library$'
+	local code=$?
+	AS=()
+	return "$code"
+}
+
+netdev_down() {
+	ip link set d0 down
+	doctor 1 '^rxe0 +WARN .* is down$' '-> ip link set d0 up' '^devices +FAIL '
+	local code=$?
+	ip link set d0 up
+	# what going down has taken away
+	ip addr replace "$MY_IP6/64" dev d0 nodad
+	ip route replace 224.0.0.0/4 dev d0
+	return "$code"
+}
+
+# without_mode MODE FILE ARGS-OF-DOCTOR...: as an ordinary user, when FILE has that mode.
+without_mode() {
+	local mode=$1 file=$2 old
+	shift 2
+	old=$(stat -c %a "$file")
+	chmod "$mode" "$file"
+	AS=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	doctor 1 "$@"
+	local code=$?
+	AS=()
+	chmod "$old" "$file"
+	return "$code"
+}
+
+ordinary_user() {
+	AS=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	doctor 0 '^device +ok ' '^rxe0 +ok '
+	local code=$?
+	AS=()
+	return "$code"
+}
+
+little_memory() {
+	AS=(bash -c 'ulimit -l 64 && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh)
+	doctor 0 '^memory +WARN +64 KiB' '-> ulimit -l unlimited'
+	local code=$?
+	AS=()
+	return "$code"
+}
+
+stale_node() {
+	mv "$NODE" "$NODE.real"
+	mknod "$NODE" c 1 3
+	doctor 1 '^device +FAIL .* is device 1:3, the kernel.s is '
+	local code=$?
+	mv -f "$NODE.real" "$NODE"
+	return "$code"
+}
+
+missing_node() {
+	mv "$NODE" "$NODE.real"
+	doctor 1 "^device +FAIL .*No such file" "-> udev has not made it \(mknod $NODE c [0-9]+ [0-9]+\)"
+	local code=$?
+	mv "$NODE.real" "$NODE"
+	return "$code"
+}
+
+# A program that was linked with librdmacm really makes its connection through us.
+run_client() {
+	local server code=0
+	timeout 30 "$RDMAEP" run rdma_server -p 7479 &
+	server=$!
+	sleep 1
+	timeout 30 "$RDMAEP" run strace -f -e trace=openat -o "$OUT/rdmaep_tool.strace" \
+		rdma_client -s "$MY_IP" -p 7479 || code=$?
+	wait "$server" || code=$?
+	[ "$code" = 0 ] || return "$code"
+	grep -q "\"$NODE\".*= [0-9]" "$OUT/rdmaep_tool.strace"
+}
+
+run_debug() {
+	local output
+	output=$(timeout 30 "$RDMAEP" run --debug rdma_client -s 198.51.100.1 2>&1)
+	echo "$output"
+	grep -q "^rdmaep: no route to the destination (errno 101, reason 13)" <<<"$output"
+}
+
+ktap_test "doctor: all is well" all_well
+ktap_test "doctor: another librdmacm comes first" not_in_front
+ktap_test "doctor: ours comes first" in_front
+ktap_test "doctor: ordinary user" ordinary_user
+ktap_test "doctor: netdev down" netdev_down
+ktap_test "doctor: no permission on uverbs" without_mode 600 /dev/infiniband/uverbs0 \
+	'^rxe0 +FAIL .*Permission denied' '-> chmod 666 /dev/infiniband/uverbs0'
+ktap_test "doctor: no permission on the device" without_mode 600 "$NODE" \
+	'^device +FAIL .*Permission denied' "-> chmod 666 $NODE"
+ktap_test "doctor: little memory may be locked" little_memory
+ktap_test "doctor: a node of something else" stale_node
+ktap_test "doctor: no node" missing_node
+ktap_test "run: a program uses our device" run_client
+ktap_test "run --debug: the reason is printed" run_debug
+ktap_test "doctor: still all is well" all_well
+ktap_end
