@@ -35,7 +35,7 @@ static void rdma_ep_deadline_work(struct work_struct *work)
 	if (ep->op == RDMA_EP_OP_CONNECT && !ep->dead) {
 		swap(more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
-		WRITE_ONCE(ep->state, RDMA_EP_STATE_FAILED);
+		rdma_ep_set_state(ep, RDMA_EP_STATE_FAILED);
 		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
@@ -117,7 +117,7 @@ static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 	if (ret)
 		ep->backlog = 0;
 	if (ep->state != RDMA_EP_STATE_REMOVED)
-		WRITE_ONCE(ep->state, state);
+		rdma_ep_set_state(ep, state);
 	spin_unlock(&ep->ctx->ev_lock);
 
 	return ret ? rdma_ep_fail_bind(call, ep, ret, (struct sockaddr *)&addr) : 0;
@@ -327,7 +327,7 @@ static void rdma_ep_move_state(struct rdma_ep *ep, u8 from, u8 to)
 {
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->state == from)
-		WRITE_ONCE(ep->state, to);
+		rdma_ep_set_state(ep, to);
 	spin_unlock(&ep->ctx->ev_lock);
 }
 

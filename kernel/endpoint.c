@@ -5,9 +5,11 @@
  * again only when nothing of its endpoint is left in the context.
  */
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
 #include "private.h"
+#include "trace.h"
 
 static void rdma_ep_close_work(struct work_struct *work)
 {
@@ -56,6 +58,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 	if (ret < 0)
 		goto free;
 	ep->serial = atomic64_inc_return(&ctx->last_serial);
+	ep->born_s = ktime_get_seconds();
 	kref_get(&ctx->kref);
 	ep->ctx = ctx;
 	return ep;
@@ -83,6 +86,16 @@ void rdma_ep_release(struct kref *kref)
 	kfree_rcu(ep, rcu);
 }
 
+/* Context: the caller holds ev_lock. */
+void rdma_ep_set_state(struct rdma_ep *ep, u8 state)
+{
+	lockdep_assert_held(&ep->ctx->ev_lock);
+
+	if (state != ep->state)
+		trace_rdma_ep_state(ep->ctx->number, ep->handle, ep->state, state);
+	WRITE_ONCE(ep->state, state);
+}
+
 /**
  * rdma_ep_get - find an endpoint
  * @call: the call
@@ -94,6 +107,7 @@ struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle)
 {
 	struct rdma_ep *ep;
 
+	call->ep = handle;
 	rcu_read_lock();
 	ep = xa_load(&call->ctx->eps, handle);
 	if (ep && !kref_get_unless_zero(&ep->kref))
@@ -288,6 +302,7 @@ static struct rdma_ep *rdma_ep_new(struct rdma_ep_call *call, u64 cookie, u32 po
 				     READ_ONCE(rdma_ep_max_endpoints));
 		return ep;
 	}
+	call->ep = ep->handle;
 	ep->cookie = cookie;
 	ep->qp_type = type;
 

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "private.h"
+#include "trace.h"
 
 /* RDMA_EP_EVENT_USER events that may wait at one endpoint. */
 #define RDMA_EP_MAX_USER 1024
@@ -77,6 +78,7 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	ev->status = status;
 	ev->time_ns = ktime_get_ns();
 	list_add_tail(&ev->ep_node, &ep->events);
+	trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, status);
 	if (ep->waiters)
 		wake_up_interruptible_all(&ep->wq);
 	else if (ep->channel)
@@ -197,6 +199,7 @@ void rdma_ep_event_publish(struct rdma_ep_taken *t, struct rdma_ep_channel *chan
 /* The event was reported. What it owned is its reader's now. */
 void rdma_ep_event_done(struct rdma_ep_taken *t)
 {
+	trace_rdma_ep_event_read(t->ep->ctx->number, t->ep->handle, t->type, t->status);
 	rdma_ep_event_free(t->ev);
 	rdma_ep_put(t->ep);
 }

@@ -16,6 +16,7 @@
 #include <rdma/ib_marshall.h>
 
 #include "private.h"
+#include "trace.h"
 
 static void rdma_ep_fill_data(struct rdma_ep_event_more *more, const void *data, u8 len)
 {
@@ -84,6 +85,8 @@ static int rdma_ep_refuse(struct rdma_ep *listener, struct rdma_cm_id *id)
 {
 	spin_lock(&listener->ctx->ev_lock);
 	listener->overflows++;
+	trace_rdma_ep_refused(listener->ctx->number, listener->handle, listener->requests,
+			      listener->backlog);
 	spin_unlock(&listener->ctx->ev_lock);
 
 	if (rdma_cap_ib_cm(id->device, id->port_num))
@@ -196,7 +199,7 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 	} else {
 		swap(more, spare);
 	}
-	WRITE_ONCE(ep->state, state);
+	rdma_ep_set_state(ep, state);
 	if (ep->dead)
 		goto unlock;
 	if (more) {
@@ -221,11 +224,11 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
 	switch (slot) {
 	case RDMA_EP_SLOT_DISCONNECTED:
 		ep->disconnecting = false;
-		WRITE_ONCE(ep->state, RDMA_EP_STATE_DISCONNECTED);
+		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
 		break;
 	case RDMA_EP_SLOT_REMOVAL:
 		ep->disconnecting = false;
-		WRITE_ONCE(ep->state, RDMA_EP_STATE_REMOVED);
+		rdma_ep_set_state(ep, RDMA_EP_STATE_REMOVED);
 		/* Not when dead: teardown destroys the id, and waits for the work. */
 		if (!ep->dead) {
 			kref_get(&ep->kref);
@@ -274,7 +277,7 @@ static bool rdma_ep_continue(struct rdma_ep *ep, struct rdma_cm_id *id, struct r
 	ep->then_route = false;
 
 	spin_lock(&ep->ctx->ev_lock);
-	WRITE_ONCE(ep->state, RDMA_EP_STATE_RESOLVING_ROUTE);
+	rdma_ep_set_state(ep, RDMA_EP_STATE_RESOLVING_ROUTE);
 	spin_unlock(&ep->ctx->ev_lock);
 
 	ret = rdma_resolve_route(id, ep->route_timeout_ms);

@@ -9,6 +9,7 @@
 #include <linux/uaccess.h>
 
 #include "private.h"
+#include "trace.h"
 
 /* The longest argument struct decides how much stack a call takes. */
 union rdma_ep_cmd {
@@ -230,6 +231,8 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	/* What rdma_cm says to its kind, and user space has no word for. */
 	if (ret == -ENOTSUPP || ret == -ENOSYS)
 		ret = -EOPNOTSUPP;
+
+	trace_rdma_ep_call(call.ctx->number, nr, call.ep, ret);
 
 	/* A bad address costs the caller the reason, not what the call did. */
 	if (ureason && (ret || call.reason.code) &&

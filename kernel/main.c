@@ -6,7 +6,6 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "private.h"
@@ -29,6 +28,7 @@ struct workqueue_struct *rdma_ep_wq;
 
 static int rdma_ep_open(struct inode *inode, struct file *file)
 {
+	static atomic_t last_number;
 	struct rdma_ep_ctx *ctx;
 
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
@@ -36,6 +36,7 @@ static int rdma_ep_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 
 	kref_init(&ctx->kref);
+	ctx->number = atomic_inc_return(&last_number);
 	xa_init_flags(&ctx->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&ctx->ev_lock);
 	INIT_LIST_HEAD(&ctx->channels);
@@ -59,13 +60,6 @@ static int rdma_ep_close(struct inode *inode, struct file *file)
 	rdma_ep_close_all(ctx);
 	rdma_ep_ctx_put(ctx);
 	return 0;
-}
-
-static void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file)
-{
-	struct rdma_ep_ctx *ctx = file->private_data;
-
-	seq_printf(m, "rdma_ep-endpoints:\t%d\n", atomic_read(&ctx->num_eps));
 }
 
 static const struct file_operations rdma_ep_fops = {

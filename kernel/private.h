@@ -39,11 +39,13 @@
 #include "compat.h"
 
 struct file;
+struct seq_file;
 struct rdma_ep;
 struct rdma_ep_deadline;
 
 /**
  * struct rdma_ep_ctx - what one open of the device holds
+ * @number: its name in traces and in fdinfo
  * @kref: held by the file, by each endpoint and by each channel
  * @eps: handle to endpoint. An entry is reserved before the endpoint is
  *	complete, and stored when nothing can fail any more.
@@ -57,6 +59,7 @@ struct rdma_ep_deadline;
  */
 struct rdma_ep_ctx {
 	struct kref kref;
+	u32 number;
 	struct xarray eps;
 	u32 next_handle;
 	atomic_t num_eps;
@@ -212,6 +215,7 @@ struct rdma_ep_options {
  * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
  * @disconnected: rdma_disconnect() was called (ev_lock)
  * @route_timeout_ms: for @then_route (handler lock)
+ * @born_s: when it was made, in s of CLOCK_MONOTONIC
  * @op_event: reserved for the completion of @op (ev_lock)
  * @backlog: how many requests may wait (ev_lock)
  * @requests: how many do (ev_lock)
@@ -247,6 +251,7 @@ struct rdma_ep {
 	bool disconnecting;
 	bool disconnected;
 	u32 route_timeout_ms;
+	u32 born_s;
 	struct rdma_ep_event_more *op_event;
 	u32 backlog;
 	u32 requests;
@@ -278,6 +283,7 @@ struct rdma_ep_taken {
  * @uarg: where it came from
  * @usize: the caller's idea of its size
  * @op_size: ours
+ * @ep: handle of the endpoint it is about, once known
  * @reason: why it fails
  */
 struct rdma_ep_call {
@@ -286,6 +292,7 @@ struct rdma_ep_call {
 	void __user *uarg;
 	size_t usize;
 	size_t op_size;
+	u32 ep;
 	struct rdma_ep_reason reason;
 };
 
@@ -320,6 +327,7 @@ int rdma_ep_respond(struct rdma_ep_call *call);
 /* reason.c */
 __printf(4, 5) int rdma_ep_fail(struct rdma_ep_call *call, int err, u32 code, const char *fmt, ...);
 const char *rdma_ep_state_name(unsigned int state);
+const char *rdma_ep_state_symbol(unsigned int state);
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what);
 int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep);
 int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
@@ -330,6 +338,7 @@ void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct
 /* endpoint.c */
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp);
 void rdma_ep_unalloc(struct rdma_ep *ep);
+void rdma_ep_set_state(struct rdma_ep *ep, u8 state);
 struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle);
 void rdma_ep_release(struct kref *kref);
 void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
@@ -345,6 +354,9 @@ static inline void rdma_ep_put(struct rdma_ep *ep)
 {
 	kref_put(&ep->kref, rdma_ep_release);
 }
+
+/* fdinfo.c */
+void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* channel.c */
 int rdma_ep_want_channel(struct rdma_ep_call *call, struct rdma_ep_new_channel *want, int fd);

@@ -53,6 +53,30 @@ const char *rdma_ep_state_name(unsigned int state)
 	return state < ARRAY_SIZE(names) ? names[state] : "in an unknown state";
 }
 
+/* The state as the uapi has it, for tools to parse. */
+const char *rdma_ep_state_symbol(unsigned int state)
+{
+	static const char *const symbols[] = {
+		[RDMA_EP_STATE_IDLE] = "IDLE",
+		[RDMA_EP_STATE_BOUND] = "BOUND",
+		[RDMA_EP_STATE_RESOLVING_ADDR] = "RESOLVING_ADDR",
+		[RDMA_EP_STATE_ADDR_RESOLVED] = "ADDR_RESOLVED",
+		[RDMA_EP_STATE_RESOLVING_ROUTE] = "RESOLVING_ROUTE",
+		[RDMA_EP_STATE_ROUTE_RESOLVED] = "ROUTE_RESOLVED",
+		[RDMA_EP_STATE_LISTENING] = "LISTENING",
+		[RDMA_EP_STATE_REQUESTED] = "REQUESTED",
+		[RDMA_EP_STATE_CONNECTING] = "CONNECTING",
+		[RDMA_EP_STATE_RESPONDED] = "RESPONDED",
+		[RDMA_EP_STATE_ACCEPTING] = "ACCEPTING",
+		[RDMA_EP_STATE_CONNECTED] = "CONNECTED",
+		[RDMA_EP_STATE_DISCONNECTED] = "DISCONNECTED",
+		[RDMA_EP_STATE_FAILED] = "FAILED",
+		[RDMA_EP_STATE_REMOVED] = "REMOVED",
+	};
+
+	return state < ARRAY_SIZE(symbols) ? symbols[state] : "?";
+}
+
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what)
 {
 	return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE, "cannot %s: the endpoint is %s",

@@ -98,7 +98,7 @@ int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct so
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->state == RDMA_EP_STATE_IDLE) /* the device may be gone again */
-		WRITE_ONCE(ep->state, RDMA_EP_STATE_BOUND);
+		rdma_ep_set_state(ep, RDMA_EP_STATE_BOUND);
 	spin_unlock(&ep->ctx->ev_lock);
 	return 0;
 }

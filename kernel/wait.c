@@ -42,7 +42,7 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	} else {
 		ep->op = op;
 		swap(more, ep->op_event);
-		WRITE_ONCE(ep->state, new_state);
+		rdma_ep_set_state(ep, new_state);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	kfree(more);
@@ -60,7 +60,7 @@ void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state)
 	if (ep->op != RDMA_EP_OP_NONE) {
 		ep->op = RDMA_EP_OP_NONE;
 		swap(more, ep->op_event);
-		WRITE_ONCE(ep->state, old_state);
+		rdma_ep_set_state(ep, old_state);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	kfree(more);
