@@ -11,6 +11,22 @@
 #include "private.h"
 #include "trace.h"
 
+/* Not a kmalloc size: there may be very many of them. */
+static struct kmem_cache *rdma_ep_cache;
+
+int rdma_ep_cache_init(void)
+{
+	rdma_ep_cache = KMEM_CACHE(rdma_ep, SLAB_ACCOUNT);
+	return rdma_ep_cache ? 0 : -ENOMEM;
+}
+
+/* No endpoint is left; some may still be on their way through RCU. */
+void rdma_ep_cache_exit(void)
+{
+	rcu_barrier();
+	kmem_cache_destroy(rdma_ep_cache);
+}
+
 static void rdma_ep_close_work(struct work_struct *work)
 {
 	struct rdma_ep *ep = container_of(work, struct rdma_ep, close_work);
@@ -38,7 +54,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 		ret = -ENOSPC;
 		goto uncount;
 	}
-	ep = kzalloc(sizeof(*ep), gfp);
+	ep = kmem_cache_zalloc(rdma_ep_cache, gfp);
 	if (!ep) {
 		ret = -ENOMEM;
 		goto uncount;
@@ -64,7 +80,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 	return ep;
 
 free:
-	kfree(ep);
+	kmem_cache_free(rdma_ep_cache, ep);
 uncount:
 	atomic_dec(&ctx->num_eps);
 	return ERR_PTR(ret);
@@ -78,12 +94,17 @@ void rdma_ep_unalloc(struct rdma_ep *ep)
 	rdma_ep_put(ep);
 }
 
+static void rdma_ep_free_rcu(struct rcu_head *rcu)
+{
+	kmem_cache_free(rdma_ep_cache, container_of(rcu, struct rdma_ep, rcu));
+}
+
 void rdma_ep_release(struct kref *kref)
 {
 	struct rdma_ep *ep = container_of(kref, struct rdma_ep, kref);
 
 	rdma_ep_ctx_put(ep->ctx);
-	kfree_rcu(ep, rcu);
+	call_rcu(&ep->rcu, rdma_ep_free_rcu);
 }
 
 /* Context: the caller holds ev_lock. */

@@ -83,13 +83,23 @@ static int __init rdma_ep_init(void)
 {
 	int ret;
 
+	ret = rdma_ep_cache_init();
+	if (ret)
+		return ret;
 	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
-	if (!rdma_ep_wq)
-		return -ENOMEM;
-
+	if (!rdma_ep_wq) {
+		ret = -ENOMEM;
+		goto cache_exit;
+	}
 	ret = misc_register(&rdma_ep_misc);
 	if (ret)
-		destroy_workqueue(rdma_ep_wq);
+		goto destroy_wq;
+	return 0;
+
+destroy_wq:
+	destroy_workqueue(rdma_ep_wq);
+cache_exit:
+	rdma_ep_cache_exit();
 	return ret;
 }
 
@@ -97,6 +107,7 @@ static void __exit rdma_ep_exit(void)
 {
 	misc_deregister(&rdma_ep_misc);
 	destroy_workqueue(rdma_ep_wq);
+	rdma_ep_cache_exit();
 }
 
 module_init(rdma_ep_init);

@@ -336,6 +336,8 @@ int rdma_ep_fail_resolve(struct rdma_ep_call *call, int err);
 void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct rdma_ep_taken *t);
 
 /* endpoint.c */
+int rdma_ep_cache_init(void);
+void rdma_ep_cache_exit(void);
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp);
 void rdma_ep_unalloc(struct rdma_ep *ep);
 void rdma_ep_set_state(struct rdma_ep *ep, u8 state);
