@@ -194,7 +194,8 @@ static inline bool link_local(struct sockaddr_storage *addr, uint16_t port)
  */
 
 struct objects {
-	int qp, cq, pd, mr, srq, cm_id;
+	int qp, cq, pd, mr, srq, cm_id;		/* of the kernel's RDMA core */
+	int endpoints;				/* of our module; 0 on stock */
 };
 
 static inline void count_summary(struct objects *n, struct nlattr *entry)
@@ -238,7 +239,37 @@ static inline bool count_message(struct objects *n, struct nlmsghdr *msg)
 	return true;
 }
 
-/* Objects of all RDMA devices, as "rdma resource" counts them. */
+static inline int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = -3;	/* itself, "." and ".." */
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Endpoints that the module still has for this process. */
+static inline int count_endpoints(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < 1024; fd++) {
+		struct rdma_ep_get_info info = { .hdr.size = sizeof(info) };
+		char path[64], target[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, target, sizeof(target) - 1) < 0 ||
+		    strcmp(target, RDMA_EP_DEVICE))
+			continue;
+		if (!ioctl(fd, RDMA_EP_GET_INFO, &info))
+			n += info.out_endpoints;
+	}
+	return n;
+}
+
+/* Objects of all RDMA devices, as "rdma resource" counts them, and endpoints. */
 static inline struct objects count_objects(void)
 {
 	struct nlmsghdr request = {
@@ -263,36 +294,7 @@ static inline struct objects count_objects(void)
 			more = count_message(&n, msg);
 	}
 	close(fd);
-	return n;
-}
-
-static inline int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = -3;	/* itself, "." and ".." */
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
-/* Endpoints that the module still has for this process; 0 on stock. */
-static inline int count_endpoints(void)
-{
-	int fd, n = 0;
-
-	for (fd = 0; fd < 1024; fd++) {
-		struct rdma_ep_get_info info = { .hdr.size = sizeof(info) };
-		char path[64], target[64] = "";
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		if (readlink(path, target, sizeof(target) - 1) < 0 ||
-		    strcmp(target, RDMA_EP_DEVICE))
-			continue;
-		if (!ioctl(fd, RDMA_EP_GET_INFO, &info))
-			n += info.out_endpoints;
-	}
+	n.endpoints = count_endpoints();
 	return n;
 }
 
@@ -327,7 +329,7 @@ static inline void _expect_no_leak(struct __test_metadata *_metadata,
 		if (now.qp <= before->qp && now.cq <= before->cq &&
 		    now.mr <= before->mr && now.srq <= before->srq &&
 		    now.cm_id <= before->cm_id && now.pd <= before->pd + 1 &&
-		    !count_endpoints())
+		    now.endpoints <= before->endpoints)
 			return;
 		sleep_ms(10);
 	} while (now_ms() < end);
@@ -335,7 +337,7 @@ static inline void _expect_no_leak(struct __test_metadata *_metadata,
 	       line, now.qp - before->qp, now.cq - before->cq,
 	       now.mr - before->mr, now.srq - before->srq,
 	       now.cm_id - before->cm_id, now.pd - before->pd,
-	       count_endpoints());
+	       now.endpoints - before->endpoints);
 	EXPECT_TRUE(false);
 }
 

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 600
+# sides: ours stock
+#
+# Unmodified programs on our library and module talk to the same on librdmacm and rdma_ucm, over
+# a link between two machines, each as server and as client.
+
+# shellcheck source=selftests/pair/lib.sh
+. "$TOP/selftests/pair/lib.sh"
+
+both_ways "rping" rping -s -a ADDRESS -C 5 -- rping -c -a ADDRESS -C 5 -V
+both_ways "rping -q" rping -s -q -a ADDRESS -C 5 -- rping -c -q -a ADDRESS -C 5 -V
+both_ways "rping over IPv6" rping -s -a ADDRESS6 -C 5 -- rping -c -a ADDRESS6 -C 5 -V
+both_ways "rdma_server, rdma_client" rdma_server -- rdma_client -s ADDRESS
+both_ways "ucmatose" ucmatose -c 4 -C 2 -- ucmatose -c 4 -C 2 -s ADDRESS
+both_ways "ucmatose -m" ucmatose -m -c 4 -t 32 -a 14 -- ucmatose -m -c 4 -t 32 -a 14 -s ADDRESS
+both_ways "udaddy" udaddy -c 4 -- udaddy -c 4 -s ADDRESS
+ktap_end
