@@ -156,20 +156,20 @@ TEST_F(better, one_terminal_event)
 	expect_silence(p->client_channel);
 }
 
-/* librdmacm: EINVAL when the peer, or oneself, went first */
+/* 0, whether the peer or oneself went first, and however often */
 TEST_F(better, disconnect_idempotent)
 {
 	struct pair *p = &self->pair;
 
 	pair_connect(p);
 	ok(rdma_disconnect(p->client));
-	err_or_stock(0, EINVAL, rdma_disconnect(p->client));
+	ok(rdma_disconnect(p->client));
 	expect_event(p->server_channel, RDMA_CM_EVENT_DISCONNECTED);
 	ok(rdma_disconnect(p->server));
-	err_or_stock(0, EINVAL, rdma_disconnect(p->server));
+	ok(rdma_disconnect(p->server));
 	expect_event(p->client_channel, RDMA_CM_EVENT_DISCONNECTED);
-	err_or_stock(0, EINVAL, rdma_disconnect(p->client));
-	err_or_stock(0, EINVAL, rdma_disconnect(p->server));
+	ok(rdma_disconnect(p->client));
+	ok(rdma_disconnect(p->server));
 	/* and no second event */
 	if (event_within(p->client_channel, NEVER_MS)) {
 		expect_event(p->client_channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
@@ -296,9 +296,10 @@ TEST_F(better, backlog_overflow)
 	for (i = 0; i < 4; i++) {
 		pair_resolve(p);
 		client[i] = p->client;
-		ok(rdma_connect(p->client, NULL));
 	}
 	p->client = NULL;
+	for (i = 0; i < 4; i++)
+		ok(rdma_connect(client[i], NULL));
 	for (i = 0; i < 2; i++) {
 		event = get_event(p->client_channel, RDMA_CM_EVENT_REJECTED);
 		EXPECT_EQ(3, event->status);	/* no resources */
@@ -381,10 +382,15 @@ TEST_F(better, removed_device_comes_back)
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, extra_device("rdma link add xrxe type rxe netdev x0"));
 		ok(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+		/* Its GIDs appear a little later. */
 		end = now_ms() + SOON_MS;
 		while (rdma_bind_addr(id, sa(&addr))) {
-			ASSERT_LT(now_ms(), end);
+			ASSERT_LT(now_ms(), end) {
+				TH_LOG("errno %d", errno);
+			}
 			sleep_ms(50);
+			ok(rdma_destroy_id(id));
+			ok(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
 		}
 		ASSERT_NE(NULL, id->verbs);
 		EXPECT_STREQ("xrxe", ibv_get_device_name(id->verbs->device));
@@ -660,7 +666,7 @@ TEST(reasons_debug)
 	EXPECT_EQ(0, status);
 	len = read(fds[0], out, sizeof(out) - 1);
 	EXPECT_LT(0, len);
-	EXPECT_NE(NULL, strstr(out, "192.0.2.9") ?: strstr(out, "local")) {
+	EXPECT_EQ(0, strncmp(out, "rdmaep: ", 8)) {
 		TH_LOG("stderr: %s", out);
 	}
 	close(fds[0]);

@@ -20,8 +20,8 @@ program() {
 		export LD_DEBUG=files LD_DEBUG_OUTPUT=$WORK/ld
 		exec timeout -k 5 $((90 * SLOW)) "$@"
 	) >>"$WORK/log" 2>&1 || code=$?
-	[ $code = 0 ] || echo "exit code $code: $*" >>"$WORK/log"
-	return $code
+	[ "$code" = 0 ] || echo "exit code $code: $*" >>"$WORK/log"
+	return "$code"
 }
 
 # right_library: what the programs loaded is what this side is to use
@@ -60,16 +60,16 @@ between() {
 		pid=$!
 		listening || code=1
 		barrier "${0##*/}-listening-$NUMBER"
-		wait $pid || code=1
+		wait "$pid" || code=1
 	else
 		barrier "${0##*/}-listening-$NUMBER"
 		program "$@" || code=1
 	fi
 	barrier "${0##*/}-done-$NUMBER"
-	[ $code != 0 ] || right_library || code=1
-	[ $code = 0 ] || cat "$WORK/log"
+	[ "$code" != 0 ] || right_library || code=1
+	[ "$code" = 0 ] || cat "$WORK/log"
 	rm -f "$WORK"/*
-	return $code
+	return "$code"
 }
 
 # both_ways NAME SERVER-COMMAND... -- CLIENT-COMMAND...: the server on a, then on b. ADDRESS

@@ -5,6 +5,7 @@
 #
 # mckey on two machines: what the one sends to a group, the other receives.
 
+# shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/pair/lib.sh
 . "$TOP/selftests/pair/lib.sh"
 
@@ -29,16 +30,16 @@ group() {
 		joined 239.1.1.1 || code=1
 		sleep $((2 * SLOW)) # from the group's membership to the QP's attachment
 		barrier "${0##*/}-joined-$NUMBER"
-		wait $pid || code=1
+		wait "$pid" || code=1
 	else
 		barrier "${0##*/}-joined-$NUMBER"
 		program mckey -m 239.1.1.1 -b "$MY_IP" -s "$@" || code=1
 	fi
 	barrier "${0##*/}-done-$NUMBER"
-	[ $code != 0 ] || right_library || code=1
-	[ $code = 0 ] || cat "$WORK/log"
+	[ "$code" != 0 ] || right_library || code=1
+	[ "$code" = 0 ] || cat "$WORK/log"
 	rm -f "$WORK"/*
-	return $code
+	return "$code"
 }
 
 for role in a b; do

@@ -49,7 +49,7 @@ start_server() {
 	SERVER_PID=$!
 	for ((i = 0; i < 300 * SLOW; i++)); do
 		! rdma resource show cm_id | grep -q "state LISTEN" || return 0
-		kill -0 $SERVER_PID 2>/dev/null || break
+		kill -0 "$SERVER_PID" 2>/dev/null || break
 		sleep 0.1
 	done
 	echo "it does not listen" >>"$WORK/server.log"
@@ -61,8 +61,8 @@ wait_server() {
 	local code=0
 	wait "$SERVER_PID" || code=$?
 	SERVER_PID=
-	[ $code = 0 ] || echo "exit code $code" >>"$WORK/server.log"
-	return $code
+	[ "$code" = 0 ] || echo "exit code $code" >>"$WORK/server.log"
+	return "$code"
 }
 
 stop_server() {
@@ -76,8 +76,8 @@ stop_server() {
 client() {
 	local code=0
 	(with_library "$@") >>"$WORK/client.log" 2>&1 || code=$?
-	[ $code = 0 ] || echo "exit code $code" >>"$WORK/client.log"
-	return $code
+	[ "$code" = 0 ] || echo "exit code $code" >>"$WORK/client.log"
+	return "$code"
 }
 
 # finish CODE: the end of a test: nothing runs on, and a failure shows what was said.
@@ -102,5 +102,5 @@ both() {
 	done
 	shift
 	start_server "${server[@]}" && client "$@" && wait_server || code=1
-	finish $code
+	finish "$code"
 }

@@ -4,6 +4,7 @@
 #
 # perftest with -R: connections made by rdma_cm, RC and UD.
 
+# shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/programs/lib.sh
 . "$TOP/selftests/programs/lib.sh"
 

@@ -119,6 +119,28 @@ run_debug() {
 	grep -q "^rdmaep: no route to the destination (errno 101, reason 13)" <<<"$output"
 }
 
+# A listener, as its owner, as root and as a stranger see it.
+list_listener() {
+	local server output code=0
+	timeout 30 "$RDMAEP" run rdma_server -p 7480 &
+	server=$!
+	sleep 1
+	output=$("$RDMAEP" list) || code=$?
+	echo "$output"
+	grep -qE "^ *[0-9]+ rdma_server +[0-9]+ RC +LISTENING +- .*:7480 .* age_s=[0-9]+ events=0 requests=0 backlog=[0-9]+ overflows=0" \
+		<<<"$output" || code=1
+	[ "$(grep -c rdma_server <<<"$output")" = 1 ] || code=1
+	output=$(setpriv --reuid 65534 --regid 65534 --clear-groups "$RDMAEP" list 2>&1)
+	echo "$output"
+	grep -q "No endpoints" <<<"$output" || code=1
+	grep -q "other users could not be looked at" <<<"$output" || code=1
+	timeout 30 "$RDMAEP" run rdma_client -s "$MY_IP" -p 7480 || code=1
+	wait "$server" || code=1
+	output=$("$RDMAEP" list 2>&1)
+	echo "$output"
+	[ "$output" = "No endpoints." ] && return "$code"
+}
+
 ktap_test "doctor: all is well" all_well
 ktap_test "doctor: another librdmacm comes first" not_in_front
 ktap_test "doctor: ours comes first" in_front
@@ -133,5 +155,6 @@ ktap_test "doctor: a node of something else" stale_node
 ktap_test "doctor: no node" missing_node
 ktap_test "run: a program uses our device" run_client
 ktap_test "run --debug: the reason is printed" run_debug
+ktap_test "list: a listener" list_listener
 ktap_test "doctor: still all is well" all_well
 ktap_end

@@ -5,6 +5,7 @@
 # rping: asynchronous ids and two threads a side; -q keeps the QP to itself; -P serves many
 # clients.
 
+# shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/programs/lib.sh
 . "$TOP/selftests/programs/lib.sh"
 
@@ -22,7 +23,7 @@ persistent() {
 		client rping -c -a "$MY_IP" -C "$i" -V || code=1
 	done
 	kill -0 "$SERVER_PID" || code=1
-	finish $code
+	finish "$code"
 }
 
 ktap_test "IPv4" both_rping "$MY_IP" "" ""

@@ -4,6 +4,7 @@
 #
 # ucmatose: many connections at once, ids that migrate, options.
 
+# shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/programs/lib.sh
 . "$TOP/selftests/programs/lib.sh"
 
