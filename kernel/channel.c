@@ -85,14 +85,15 @@ static bool rdma_ep_channel_take(struct rdma_ep_channel *channel, struct rdma_ep
 }
 
 /* Report one event. On failure it is the next one to be read again. */
-static int rdma_ep_channel_deliver(struct rdma_ep_channel *channel, struct rdma_ep_record *rec,
-				   struct rdma_ep_taken *t, struct iov_iter *to)
+static int rdma_ep_channel_deliver(struct rdma_ep_channel *channel, struct rdma_ep_taken *t,
+				   struct iov_iter *to)
 {
+	struct rdma_ep_record rec;
 	size_t copied;
 
-	rdma_ep_record_from_event(rec, t);
-	copied = copy_to_iter(rec, rec->size, to);
-	if (copied != rec->size) {
+	rdma_ep_record_from_event(&rec, t);
+	copied = copy_to_iter(&rec, rec.size, to);
+	if (copied != rec.size) {
 		iov_iter_revert(to, copied);
 		rdma_ep_event_untake(t);
 		return -EFAULT;
@@ -111,11 +112,10 @@ static ssize_t rdma_ep_channel_read(struct kiocb *iocb, struct iov_iter *to)
 	struct rdma_ep_channel *channel = iocb->ki_filp->private_data;
 	bool nonblock = iocb->ki_flags & IOCB_NOWAIT || iocb->ki_filp->f_flags & O_NONBLOCK;
 	size_t len = iov_iter_count(to);
-	struct rdma_ep_record *rec;
 	struct rdma_ep_taken t;
 	ssize_t ret = 0;
 
-	if (len < sizeof(*rec))
+	if (len < sizeof(struct rdma_ep_record))
 		return -EINVAL;
 
 	while (!rdma_ep_channel_take(channel, &t)) {
@@ -128,15 +128,10 @@ static ssize_t rdma_ep_channel_read(struct kiocb *iocb, struct iov_iter *to)
 			return ret;
 	}
 
-	rec = kmalloc(sizeof(*rec), GFP_KERNEL);
-	if (!rec) {
-		rdma_ep_event_untake(&t);
-		return -ENOMEM;
-	}
 	do {
-		ret = rdma_ep_channel_deliver(channel, rec, &t, to);
-	} while (!ret && iov_iter_count(to) >= sizeof(*rec) && rdma_ep_channel_take(channel, &t));
-	kfree(rec);
+		ret = rdma_ep_channel_deliver(channel, &t, to);
+	} while (!ret && iov_iter_count(to) >= sizeof(struct rdma_ep_record) &&
+		 rdma_ep_channel_take(channel, &t));
 
 	return len - iov_iter_count(to) ?: ret;
 }

@@ -281,11 +281,27 @@ static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 	return 0;
 }
 
+/* The parameters stay on this function's stack, and off that of who waits. */
+static noinline_for_stack int rdma_ep_start(struct rdma_ep_call *call, struct rdma_ep *ep,
+					    bool accept)
+{
+	struct rdma_ep_param param;
+	int ret;
+
+	ret = rdma_ep_get_param(call, &param);
+	if (ret)
+		return ret;
+	mutex_lock(&ep->lock);
+	ret = accept ? rdma_ep_accept_locked(call, ep, &param) :
+		       rdma_ep_connect_locked(call, ep, &param);
+	mutex_unlock(&ep->lock);
+	return ret;
+}
+
 /* What connect and accept have in common: all but the start. */
 static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 {
 	struct rdma_ep_connect *cmd = call->cmd;
-	struct rdma_ep_param *param;
 	struct rdma_ep *ep;
 	int ret;
 
@@ -294,17 +310,8 @@ static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 	if (ret)
 		return ret;
 
-	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME)) {
-		param = kmalloc(sizeof(*param), GFP_KERNEL);
-		ret = param ? rdma_ep_get_param(call, param) : -ENOMEM;
-		if (!ret) {
-			mutex_lock(&ep->lock);
-			ret = accept ? rdma_ep_accept_locked(call, ep, param) :
-				       rdma_ep_connect_locked(call, ep, param);
-			mutex_unlock(&ep->lock);
-		}
-		kfree(param);
-	}
+	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME))
+		ret = rdma_ep_start(call, ep, accept);
 	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT && !(accept && ep->qp_type == IB_QPT_UD))
 		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_CONNECT, cmd->record_uptr,
 					  cmd->record_len);

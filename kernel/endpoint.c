@@ -228,7 +228,7 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 		discarded++;
 	}
 	rdma_ep_group_free_all(ep);
-	kfree(ep->op_event);
+	rdma_ep_event_unalloc(ep->op_event);
 	ep->op_event = NULL;
 
 	rdma_ep_unalloc(ep);

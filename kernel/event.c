@@ -24,15 +24,43 @@ void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep)
 	ev->ep = ep;
 }
 
+static struct kmem_cache *rdma_ep_event_cache;
+
+/* That there is one keeps slab from zeroing (init_on_alloc) what we zero. */
+static void rdma_ep_event_construct(void *more)
+{
+}
+
+int rdma_ep_event_cache_init(void)
+{
+	rdma_ep_event_cache = kmem_cache_create("rdma_ep_event", sizeof(struct rdma_ep_event_more),
+						0, SLAB_ACCOUNT, rdma_ep_event_construct);
+	return rdma_ep_event_cache ? 0 : -ENOMEM;
+}
+
+void rdma_ep_event_cache_exit(void)
+{
+	kmem_cache_destroy(rdma_ep_event_cache);
+}
+
 struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, gfp_t gfp)
 {
-	struct rdma_ep_event_more *more = kzalloc(sizeof(*more), gfp);
+	struct rdma_ep_event_more *more = kmem_cache_alloc(rdma_ep_event_cache, gfp);
 
 	if (more) {
+		/* Of the data no more is ever read than was written. */
+		memset(more, 0, offsetof(struct rdma_ep_event_more, data));
 		rdma_ep_event_init(&more->ev, ep);
 		more->ev.more = true;
 	}
 	return more;
+}
+
+/* Frees the memory of an event that was never queued, or NULL. */
+void rdma_ep_event_unalloc(struct rdma_ep_event_more *more)
+{
+	if (more)
+		kmem_cache_free(rdma_ep_event_cache, more);
 }
 
 /* Frees an event that is on no list. A request takes its endpoint with it. */
@@ -45,7 +73,7 @@ void rdma_ep_event_free(struct rdma_ep_event *ev)
 	more = container_of(ev, struct rdma_ep_event_more, ev);
 	if (more->child)
 		rdma_ep_teardown(more->child);
-	kfree(more);
+	rdma_ep_event_unalloc(more);
 }
 
 static void rdma_ep_event_to_channel(struct rdma_ep_event *ev)
@@ -226,7 +254,7 @@ unsigned int rdma_ep_group_discard(struct rdma_ep *ep, u32 group)
 			continue;
 		list_del(&ev->channel_node);
 		list_del(&ev->ep_node);
-		kfree(more);
+		rdma_ep_event_unalloc(more);
 		discarded++;
 	}
 	spin_unlock(&ep->ctx->ev_lock);
@@ -271,7 +299,7 @@ int rdma_ep_write_event(struct rdma_ep_call *call)
 	spin_unlock(&ep->ctx->ev_lock);
 
 	if (ret)
-		rdma_ep_event_free(&more->ev);
+		rdma_ep_event_unalloc(more);
 	rdma_ep_put(ep);
 	return ret;
 }

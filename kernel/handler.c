@@ -133,8 +133,7 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	/* The id is rdma_cm's to destroy, by what we return. */
 	id->context = listener;
 	child->id = NULL;
-	more->child = NULL;
-	rdma_ep_event_free(&more->ev);
+	rdma_ep_event_unalloc(more);
 no_event:
 	rdma_ep_unalloc(child);
 	return rdma_ep_refuse(listener, id);
@@ -211,8 +210,8 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 	}
 unlock:
 	spin_unlock(&ep->ctx->ev_lock);
-	kfree(more);
-	kfree(spare);
+	rdma_ep_event_unalloc(more);
+	rdma_ep_event_unalloc(spare);
 }
 
 static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
@@ -247,7 +246,7 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
 	if (!ep->dead)
 		rdma_ep_event_queue(&ep->slots[slot], event->event, event->status);
 	spin_unlock(&ep->ctx->ev_lock);
-	kfree(op_event);
+	rdma_ep_event_unalloc(op_event);
 }
 
 static void rdma_ep_handle_group(struct rdma_ep *ep, struct rdma_cm_id *id,
@@ -264,7 +263,7 @@ static void rdma_ep_handle_group(struct rdma_ep *ep, struct rdma_cm_id *id,
 		more = NULL;
 	}
 	spin_unlock(&ep->ctx->ev_lock);
-	kfree(more);
+	rdma_ep_event_unalloc(more);
 }
 
 /* Go on to the route at once, instead of waking user space for the request. */

@@ -86,10 +86,13 @@ static int __init rdma_ep_init(void)
 	ret = rdma_ep_cache_init();
 	if (ret)
 		return ret;
+	ret = rdma_ep_event_cache_init();
+	if (ret)
+		goto cache_exit;
 	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
 	if (!rdma_ep_wq) {
 		ret = -ENOMEM;
-		goto cache_exit;
+		goto event_cache_exit;
 	}
 	ret = misc_register(&rdma_ep_misc);
 	if (ret)
@@ -98,6 +101,8 @@ static int __init rdma_ep_init(void)
 
 destroy_wq:
 	destroy_workqueue(rdma_ep_wq);
+event_cache_exit:
+	rdma_ep_event_cache_exit();
 cache_exit:
 	rdma_ep_cache_exit();
 	return ret;
@@ -107,6 +112,7 @@ static void __exit rdma_ep_exit(void)
 {
 	misc_deregister(&rdma_ep_misc);
 	destroy_workqueue(rdma_ep_wq);
+	rdma_ep_event_cache_exit();
 	rdma_ep_cache_exit();
 }
 

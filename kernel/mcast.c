@@ -31,8 +31,8 @@ static void rdma_ep_group_free(struct rdma_ep_group *group)
 {
 	if (!group)
 		return;
-	kfree(group->join_event);
-	kfree(group->error_event);
+	rdma_ep_event_unalloc(group->join_event);
+	rdma_ep_event_unalloc(group->error_event);
 	kfree(group);
 }
 

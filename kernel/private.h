@@ -369,6 +369,8 @@ bool rdma_ep_nonblock(struct rdma_ep *ep);
 int rdma_ep_create_channel(struct rdma_ep_call *call);
 
 /* event.c */
+int rdma_ep_event_cache_init(void);
+void rdma_ep_event_cache_exit(void);
 struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, gfp_t gfp);
 void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep);
 void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status);
@@ -378,6 +380,7 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t);
 struct rdma_ep *rdma_ep_event_child(struct rdma_ep_taken *t);
 void rdma_ep_event_publish(struct rdma_ep_taken *t, struct rdma_ep_channel *channel);
 void rdma_ep_event_done(struct rdma_ep_taken *t);
+void rdma_ep_event_unalloc(struct rdma_ep_event_more *more);
 void rdma_ep_event_free(struct rdma_ep_event *ev);
 unsigned int rdma_ep_group_discard(struct rdma_ep *ep, u32 group);
 int rdma_ep_write_event(struct rdma_ep_call *call);

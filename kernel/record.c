@@ -3,7 +3,7 @@
  * Records: the one form in which events and answers reach user space. Every
  * record starts zeroed, and ends with its last part.
  */
-#include <linux/slab.h>
+#include <linux/pagemap.h>
 #include <linux/uaccess.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
@@ -197,20 +197,20 @@ unlock:
 	return ret;
 }
 
-static void rdma_ep_set_size(struct rdma_ep_record *rec)
+/* Where a record with these parts ends. */
+static size_t rdma_ep_record_size(u32 parts)
 {
-	if (rec->flags & RDMA_EP_REC_RTS)
-		rec->size = offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTS + 1]);
-	else if (rec->flags & RDMA_EP_REC_RTR)
-		rec->size = offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTR + 1]);
-	else if (rec->flags & RDMA_EP_REC_INIT)
-		rec->size = offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_INIT + 1]);
-	else if (rec->flags & RDMA_EP_REC_INFO)
-		rec->size = offsetof(struct rdma_ep_record, attr);
-	else if (rec->flags & RDMA_EP_REC_DATA)
-		rec->size = offsetof(struct rdma_ep_record, info);
-	else
-		rec->size = offsetof(struct rdma_ep_record, private_data);
+	if (parts & RDMA_EP_REC_RTS)
+		return offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTS + 1]);
+	if (parts & RDMA_EP_REC_RTR)
+		return offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_RTR + 1]);
+	if (parts & RDMA_EP_REC_INIT)
+		return offsetof(struct rdma_ep_record, attr[RDMA_EP_ATTR_INIT + 1]);
+	if (parts & RDMA_EP_REC_INFO)
+		return offsetof(struct rdma_ep_record, attr);
+	if (parts & RDMA_EP_REC_DATA)
+		return offsetof(struct rdma_ep_record, info);
+	return offsetof(struct rdma_ep_record, private_data);
 }
 
 /* What the reader of an event would otherwise have to ask for. */
@@ -256,7 +256,7 @@ static void rdma_ep_fill_more(struct rdma_ep_record *rec, const struct rdma_ep_e
 
 /**
  * rdma_ep_record_from_event - fill the record of an event
- * @rec: the record, overwritten whole
+ * @rec: the record, overwritten as far as its size says
  * @t: the event
  *
  * May sleep, and takes rdma_ep::lock. If the device has gone meanwhile, the
@@ -264,18 +264,22 @@ static void rdma_ep_fill_more(struct rdma_ep_record *rec, const struct rdma_ep_e
  */
 void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t)
 {
+	struct rdma_ep_event_more *more = NULL;
 	struct rdma_ep *child = rdma_ep_event_child(t);
 	u32 parts = rdma_ep_event_parts(t);
 
-	memset(rec, 0, sizeof(*rec));
+	if (t->ev->more)
+		more = container_of(t->ev, struct rdma_ep_event_more, ev);
+	/* As far as it can go: zeroing it all is what most events would cost. */
+	memset(rec, 0, rdma_ep_record_size(parts | (more ? more->flags : 0)));
 	rec->type = t->type;
 	rec->ep = t->ep->handle;
 	rec->status = t->status;
 	rec->cookie = t->ep->cookie;
 	rec->serial = t->ep->serial;
 	rec->time_ns = t->time_ns;
-	if (t->ev->more)
-		rdma_ep_fill_more(rec, container_of(t->ev, struct rdma_ep_event_more, ev));
+	if (more)
+		rdma_ep_fill_more(rec, more);
 	else if (t->ev == &t->ep->slots[RDMA_EP_SLOT_CONN])
 		rec->flags |= RDMA_EP_REC_NO_DATA;
 	if (child) {
@@ -284,7 +288,7 @@ void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken 
 	}
 	if (parts)
 		rdma_ep_fill_parts(rec, child ?: t->ep, parts, false);
-	rdma_ep_set_size(rec);
+	rec->size = rdma_ep_record_size(rec->flags);
 }
 
 /**
@@ -293,8 +297,7 @@ void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken 
  * @uptr: user address, 0 for nowhere
  * @len: bytes there
  *
- * Done before anything is started, so that a bad address changes nothing. The
- * buffer is zeroed, so that what a record does not have reads as zero.
+ * Done before anything is started, so that a bad address changes nothing.
  *
  * Return: 0, -EINVAL or -EFAULT.
  */
@@ -304,8 +307,8 @@ int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STRUCT,
 				    "%u bytes for a record, the shortest has %zu", len,
 				    offsetof(struct rdma_ep_record, private_data));
-	if (uptr &&
-	    clear_user(u64_to_user_ptr(uptr), min_t(u32, len, sizeof(struct rdma_ep_record))))
+	if (uptr && fault_in_writeable(u64_to_user_ptr(uptr),
+				       min_t(u32, len, sizeof(struct rdma_ep_record))))
 		return rdma_ep_fail(call, -EFAULT, RDMA_EP_REASON_NONE,
 				    "bad address of the record");
 	return 0;
@@ -332,30 +335,24 @@ int rdma_ep_record_to_user(const struct rdma_ep_record *rec, u64 uptr, u32 len)
 int rdma_ep_record_answer(struct rdma_ep_call *call, struct rdma_ep *ep, u32 parts, bool must,
 			  u64 uptr, u32 len)
 {
-	struct rdma_ep_record *rec;
+	struct rdma_ep_record rec;
 	int ret;
 
 	if (!uptr)
 		return 0;
-	rec = kzalloc(sizeof(*rec), GFP_KERNEL);
-	if (!rec)
-		return -ENOMEM;
-	rec->type = RDMA_EP_EVENT_NONE;
-	rec->ep = ep->handle;
-	rec->cookie = ep->cookie;
-	rec->serial = ep->serial;
+	memset(&rec, 0, rdma_ep_record_size(parts));
+	rec.type = RDMA_EP_EVENT_NONE;
+	rec.ep = ep->handle;
+	rec.cookie = ep->cookie;
+	rec.serial = ep->serial;
 
-	ret = rdma_ep_fill_parts(rec, ep, parts, must);
-	if (ret == -ENODEV) {
-		rdma_ep_fail_no_id(call, ep);
-	} else if (ret) {
-		rdma_ep_fail_state(call, ep, "give these attributes");
-	} else {
-		rdma_ep_set_size(rec);
-		ret = rdma_ep_record_to_user(rec, uptr, len);
-	}
-	kfree(rec);
-	return ret;
+	ret = rdma_ep_fill_parts(&rec, ep, parts, must);
+	if (ret == -ENODEV)
+		return rdma_ep_fail_no_id(call, ep);
+	if (ret)
+		return rdma_ep_fail_state(call, ep, "give these attributes");
+	rec.size = rdma_ep_record_size(rec.flags);
+	return rdma_ep_record_to_user(&rec, uptr, len);
 }
 
 int rdma_ep_query(struct rdma_ep_call *call)

@@ -6,7 +6,6 @@
  * is taken when it begins. While threads wait at an endpoint, its new events
  * stay off its channel; what they leave is put there when the last one goes.
  */
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "private.h"
@@ -45,7 +44,7 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 		rdma_ep_set_state(ep, new_state);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
-	kfree(more);
+	rdma_ep_event_unalloc(more);
 	return ret;
 }
 
@@ -63,7 +62,7 @@ void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state)
 		rdma_ep_set_state(ep, old_state);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
-	kfree(more);
+	rdma_ep_event_unalloc(more);
 }
 
 /* From now on this thread waits at the endpoint. */
@@ -112,9 +111,13 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
  */
 int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
-	int ret, err;
+	int ret, err = 0;
 
-	err = wait_event_interruptible(ep->wq, (ret = rdma_ep_wait_take(ep, types, t)) != -EAGAIN);
+	ret = rdma_ep_wait_take(ep, types, t);
+	/* Not wait_event_interruptible(): that offers to reschedule before it looks. */
+	if (ret == -EAGAIN)
+		err = __wait_event_interruptible(ep->wq, (ret = rdma_ep_wait_take(ep, types, t)) !=
+								 -EAGAIN);
 	return err ?: ret;
 }
 
@@ -209,47 +212,41 @@ static int rdma_ep_wait_interrupted(struct rdma_ep_call *call)
 int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
 			u32 record_len)
 {
-	struct rdma_ep_record *rec;
+	struct rdma_ep_record rec;
 	struct rdma_ep_taken t;
 	int ret;
 
 	if (rdma_ep_nonblock(ep))
 		return -EAGAIN;
 
-	/* What cannot be reported later is not taken. */
-	rec = kmalloc(sizeof(*rec), GFP_KERNEL);
-	if (!rec)
-		return -ENOMEM;
-
 	ret = rdma_ep_wait_for(ep, types, &t);
 	if (ret == -ERESTARTSYS)
-		ret = rdma_ep_wait_interrupted(call);
+		return rdma_ep_wait_interrupted(call);
 	if (ret == -ECANCELED)
-		rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED, "the endpoint was destroyed");
+		return rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED,
+				    "the endpoint was destroyed");
 	if (ret)
-		goto free;
+		return ret;
 
-	rdma_ep_record_from_event(rec, &t);
-	ret = rdma_ep_record_to_user(rec, record_uptr, record_len);
+	rdma_ep_record_from_event(&rec, &t);
+	ret = rdma_ep_record_to_user(&rec, record_uptr, record_len);
 	if (ret) {
 		rdma_ep_event_untake(&t);
-		goto free;
+		return ret;
 	}
 	if (t.status || t.type == RDMA_EP_EVENT_DEVICE_REMOVAL)
 		rdma_ep_explain(call, ep, &t);
 	rdma_ep_event_done(&t);
-free:
-	kfree(rec);
-	return ret;
+	return 0;
 }
 
 /* Report an event that was taken, with the new endpoint that it may bring. */
-static int rdma_ep_wait_deliver(struct rdma_ep_call *call, struct rdma_ep_taken *t,
-				struct rdma_ep_record *rec)
+static int rdma_ep_wait_deliver(struct rdma_ep_call *call, struct rdma_ep_taken *t)
 {
 	struct rdma_ep_wait *cmd = call->cmd;
 	struct rdma_ep_new_channel want = {};
 	struct rdma_ep *child = rdma_ep_event_child(t);
+	struct rdma_ep_record rec;
 	int ret;
 
 	if (child) {
@@ -259,8 +256,8 @@ static int rdma_ep_wait_deliver(struct rdma_ep_call *call, struct rdma_ep_taken 
 		cmd->child_channel = want.fd;
 		child->cookie = cmd->child_cookie;
 	}
-	rdma_ep_record_from_event(rec, t);
-	ret = rdma_ep_record_to_user(rec, cmd->record_uptr, cmd->record_len);
+	rdma_ep_record_from_event(&rec, t);
+	ret = rdma_ep_record_to_user(&rec, cmd->record_uptr, cmd->record_len);
 	if (!ret && want.file)
 		ret = rdma_ep_respond(call);
 	if (ret)
@@ -285,7 +282,6 @@ untake:
 int rdma_ep_wait(struct rdma_ep_call *call)
 {
 	struct rdma_ep_wait *cmd = call->cmd;
-	struct rdma_ep_record *rec;
 	struct rdma_ep_taken t;
 	struct rdma_ep *ep;
 	int ret;
@@ -302,11 +298,6 @@ int rdma_ep_wait(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
-	rec = kmalloc(sizeof(*rec), GFP_KERNEL);
-	if (!rec) {
-		rdma_ep_put(ep);
-		return -ENOMEM;
-	}
 
 	if (cmd->hdr.flags & RDMA_EP_WAIT_NOWAIT || rdma_ep_nonblock(ep)) {
 		ret = rdma_ep_wait_take(ep, RDMA_EP_COMPLETES_ANY, &t);
@@ -318,9 +309,7 @@ int rdma_ep_wait(struct rdma_ep_call *call)
 	if (ret == -ECANCELED)
 		rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED, "the endpoint was destroyed");
 	if (!ret)
-		ret = rdma_ep_wait_deliver(call, &t, rec);
-
-	kfree(rec);
+		ret = rdma_ep_wait_deliver(call, &t);
 	rdma_ep_put(ep);
 	return ret;
 }
