@@ -214,7 +214,7 @@ static inline int host_netdev_arp(bool on)
 
 	if (sock < 0 || !name)
 		goto out;
-	strncpy(ifr.ifr_name, name, sizeof(ifr.ifr_name) - 1);
+	memccpy(ifr.ifr_name, name, 0, sizeof(ifr.ifr_name) - 1);
 	if (ioctl(sock, SIOCGIFFLAGS, &ifr))
 		goto out;
 	ifr.ifr_flags = on ? ifr.ifr_flags & ~IFF_NOARP :

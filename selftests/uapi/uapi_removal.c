@@ -41,7 +41,7 @@ static bool find_device(struct device *dev)
 		    sscanf(at, " netdev %63s", on) != 1 || strcmp(on, netdev))
 			continue;
 		strcpy(dev->name, name);
-		strncpy(dev->netdev, on, sizeof(dev->netdev) - 1);
+		memccpy(dev->netdev, on, 0, sizeof(dev->netdev) - 1);
 		snprintf(dev->type, sizeof(dev->type), "%.3s", name);
 		found = true;
 	}
