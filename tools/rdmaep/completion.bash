@@ -6,7 +6,7 @@ _rdmaep() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	if [ "$COMP_CWORD" = 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W "run doctor reasons --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run doctor list reasons --help --version" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in

@@ -31,6 +31,16 @@ static const struct tool_command commands[] = {
 			"if all is well, with 1 if something keeps RDMA connections from working.\n",
 		.main = tool_doctor,
 	}, {
+		.name = "list",
+		.args = "[PID]...",
+		.help = "list the endpoints of all processes, or of some",
+		.details =
+			"For each endpoint: the process, its handle, the type of its QP, its state, RDMA\n"
+			"device and port, source and destination address; its age in s, how many events\n"
+			"have not been read, and for a listener how many requests wait, may wait, and\n"
+			"were refused. Processes of other users need root.\n",
+		.main = tool_list,
+	}, {
 		.name = "reasons",
 		.args = "[CODE|NAME]...",
 		.help = "list the reasons that a failed call can give",

@@ -31,6 +31,7 @@ struct tool_command {
 
 int tool_run(const struct tool_command *cmd, int argc, char **argv);
 int tool_doctor(const struct tool_command *cmd, int argc, char **argv);
+int tool_list(const struct tool_command *cmd, int argc, char **argv);
 int tool_reasons(const struct tool_command *cmd, int argc, char **argv);
 
 int tool_usage_error(const struct tool_command *cmd, const char *fmt, ...)

@@ -31,10 +31,14 @@ check "no command" 2 "^Usage:" "$rdmaep"
 check "unknown command" 2 "no command 'nope'" "$rdmaep" nope
 check "help" 0 "^  doctor" "$rdmaep" --help
 check "version" 0 "^rdmaep [0-9]" "$rdmaep" --version
-for command in run doctor reasons; do
+for command in run doctor list reasons; do
 	check "$command --help" 0 "^Usage: rdmaep $command" "$rdmaep" $command --help
 	check "$command, unknown option" 2 "--help" "$rdmaep" $command --nope
 done
+
+check "list" 0 "" "$rdmaep" list
+check "list, no such process" 1 "there is none" "$rdmaep" list 999999999
+check "list, not a process" 2 "is not a process number" "$rdmaep" list x
 
 check "reasons" 0 "^ *0  NONE " "$rdmaep" reasons
 check "reasons, by number" 0 "^ *9  ADDR_IN_USE " "$rdmaep" reasons 9
