@@ -231,12 +231,11 @@ static int rdma_ep_connect_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
-	if (ep->op == RDMA_EP_OP_NONE && ep->state != RDMA_EP_STATE_ROUTE_RESOLVED)
-		return rdma_ep_fail_state(call, ep, "connect");
 	ret = rdma_ep_adapt_param(call, ep, RDMA_EP_OP_CONNECT, param);
 	if (ret)
 		return ret;
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_CONNECT, RDMA_EP_STATE_CONNECTING);
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_CONNECT, BIT(RDMA_EP_STATE_ROUTE_RESOLVED),
+			       RDMA_EP_STATE_CONNECTING, "connect");
 	if (ret)
 		return ret;
 	ret = rdma_connect_ece(ep->id, &param->conn, &param->ece);
@@ -257,12 +256,11 @@ static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
-	if (ep->state != RDMA_EP_STATE_REQUESTED)
-		return rdma_ep_fail_state(call, ep, "accept");
 	ret = rdma_ep_adapt_param(call, ep, RDMA_EP_OP_ACCEPT, param);
 	if (ret)
 		return ret;
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_ACCEPT, RDMA_EP_STATE_ACCEPTING);
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_ACCEPT, BIT(RDMA_EP_STATE_REQUESTED),
+			       RDMA_EP_STATE_ACCEPTING, "accept");
 	if (ret)
 		return ret;
 
@@ -305,8 +303,7 @@ static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 	struct rdma_ep *ep;
 	int ret;
 
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_CONNECT, cmd->record_uptr,
-				   cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -486,8 +483,7 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_DISCONNECT,
-				   cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -497,10 +493,11 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT) {
-		if (rdma_ep_wait_pending(ep, RDMA_EP_COMPLETES_DISCONNECT))
-			ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_DISCONNECT,
-						  cmd->record_uptr, cmd->record_len);
-		else
+		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_DISCONNECT, cmd->record_uptr,
+					  cmd->record_len);
+		/* There was no connection to end, or its end was reported before. */
+		if (ret == -ENODATA && (!(cmd->hdr.flags & RDMA_EP_F_RESUME) ||
+					READ_ONCE(ep->state) == RDMA_EP_STATE_DISCONNECTED))
 			ret = rdma_ep_record_answer(call, ep, 0, false, cmd->record_uptr,
 						    cmd->record_len);
 	}

@@ -385,6 +385,9 @@ static int rdma_ep_create_resolved(struct rdma_ep_call *call, struct rdma_ep *ep
 	if (!ret)
 		ret = rdma_ep_wait_for(ep, RDMA_EP_COMPLETES_RESOLVE, &t);
 	rdma_ep_wait_end(ep);
+	/* There was one, and we alone know the endpoint: the device has gone. */
+	if (ret == -ENODATA)
+		ret = rdma_ep_fail_no_id(call, ep);
 	if (ret)
 		return ret;
 

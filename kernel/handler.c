@@ -199,6 +199,8 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 		swap(more, spare);
 	}
 	rdma_ep_set_state(ep, state);
+	if (state == RDMA_EP_STATE_FAILED)
+		ep->disconnecting = false;
 	if (ep->dead)
 		goto unlock;
 	if (more) {

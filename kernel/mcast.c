@@ -129,12 +129,6 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 		goto free;
 	}
 	cmd->out_group = group->handle;
-	ret = rdma_ep_respond(call);
-	if (ret) {
-		rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
-		rdma_ep_group_discard(ep, group->handle);
-		goto free;
-	}
 	list_add(&group->node, &ep->groups);
 	return 0;
 
@@ -143,11 +137,40 @@ free:
 	return ret;
 }
 
+static struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
+{
+	struct rdma_ep_group *group;
+
+	list_for_each_entry(group, &ep->groups, node)
+		if (group->handle == handle)
+			return group;
+	return NULL;
+}
+
+static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 handle,
+				u32 *discarded)
+{
+	struct rdma_ep_group *group = rdma_ep_group_find(ep, handle);
+
+	if (!group)
+		return rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
+				    "the endpoint has joined no group %u", handle);
+	/* Its teardown, which may still be at it, leaves for us. */
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
+	list_del(&group->node);
+	*discarded = rdma_ep_group_discard(ep, handle);
+	rdma_ep_group_free(group);
+	return 0;
+}
+
 int rdma_ep_join(struct rdma_ep_call *call)
 {
 	struct rdma_ep_join *cmd = call->cmd;
 	struct sockaddr *addr;
 	struct rdma_ep *ep;
+	u32 discarded;
 	int join_state;
 	int ret;
 
@@ -166,26 +189,23 @@ int rdma_ep_join(struct rdma_ep_call *call)
 	mutex_lock(&ep->lock);
 	ret = rdma_ep_join_locked(call, ep, join_state, addr);
 	mutex_unlock(&ep->lock);
+
+	/* The handle is known to nobody yet, so this undoes it. */
+	if (!ret && rdma_ep_respond(call)) {
+		mutex_lock(&ep->lock);
+		rdma_ep_leave_locked(call, ep, cmd->out_group, &discarded);
+		mutex_unlock(&ep->lock);
+		ret = -EFAULT;
+	}
 	rdma_ep_put(ep);
 	return ret;
-}
-
-static struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
-{
-	struct rdma_ep_group *group;
-
-	list_for_each_entry(group, &ep->groups, node)
-		if (group->handle == handle)
-			return group;
-	return NULL;
 }
 
 int rdma_ep_leave(struct rdma_ep_call *call)
 {
 	struct rdma_ep_leave *cmd = call->cmd;
-	struct rdma_ep_group *group;
 	struct rdma_ep *ep;
-	int ret = 0;
+	int ret;
 
 	if (cmd->reserved)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
@@ -193,23 +213,9 @@ int rdma_ep_leave(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
-
 	mutex_lock(&ep->lock);
-	group = rdma_ep_group_find(ep, cmd->group);
-	if (!group) {
-		ret = rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
-				   "the endpoint has joined no group %u", cmd->group);
-	} else if (!ep->id) {
-		/* Its teardown, which may still be at it, leaves for us. */
-		ret = rdma_ep_fail_no_id(call, ep);
-	} else {
-		rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
-		list_del(&group->node);
-		cmd->out_discarded = rdma_ep_group_discard(ep, group->handle);
-		rdma_ep_group_free(group);
-	}
+	ret = rdma_ep_leave_locked(call, ep, cmd->group, &cmd->out_discarded);
 	mutex_unlock(&ep->lock);
-
 	rdma_ep_put(ep);
 	return ret ?: rdma_ep_respond(call);
 }

@@ -168,13 +168,14 @@ static int rdma_ep_set_path_locked(struct rdma_ep_call *call, struct rdma_ep *ep
 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
-	if (ep->state != RDMA_EP_STATE_ADDR_RESOLVED)
+	if (!ep->id->device)
 		return rdma_ep_fail_state(call, ep, "be given a path");
 	if (rdma_cap_opa_ah(ep->id->device, ep->id->port_num)) {
 		sa_convert_path_ib_to_opa(&opa, path);
 		path = &opa;
 	}
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, RDMA_EP_STATE_RESOLVING_ROUTE);
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, BIT(RDMA_EP_STATE_ADDR_RESOLVED),
+			       RDMA_EP_STATE_RESOLVING_ROUTE, "be given a path");
 	if (ret)
 		return ret;
 	ret = rdma_set_ib_path(ep->id, path);

@@ -389,12 +389,11 @@ int rdma_ep_write_event(struct rdma_ep_call *call);
 int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /* wait.c */
-int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle, u32 types,
+int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle,
 			 u64 record_uptr, u32 record_len);
 void rdma_ep_wait_finish(struct rdma_ep_call *call, struct rdma_ep *ep);
-bool rdma_ep_wait_pending(struct rdma_ep *ep, u32 types);
-int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
-		     u8 new_state);
+int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op, u32 from,
+		     u8 to, const char *what);
 void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state);
 void rdma_ep_wait_begin(struct rdma_ep *ep);
 void rdma_ep_wait_end(struct rdma_ep *ep);

@@ -153,10 +153,9 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 
 	lockdep_assert_held(&ep->lock);
 
-	if (ep->op == RDMA_EP_OP_NONE && old_state != RDMA_EP_STATE_IDLE &&
-	    old_state != RDMA_EP_STATE_BOUND)
-		return rdma_ep_fail_state(call, ep, "resolve an address");
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, RDMA_EP_STATE_RESOLVING_ADDR);
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE,
+			       BIT(RDMA_EP_STATE_IDLE) | BIT(RDMA_EP_STATE_BOUND),
+			       RDMA_EP_STATE_RESOLVING_ADDR, "resolve an address");
 	if (ret)
 		return ret;
 
@@ -201,8 +200,7 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 	dst = rdma_ep_sockaddr(call, &cmd->dst, false);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE, cmd->record_uptr,
-				   cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -223,19 +221,17 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 
 static int rdma_ep_route_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 timeout_ms)
 {
-	u8 old_state = ep->state;
 	int ret;
 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
-	if (ep->op == RDMA_EP_OP_NONE && old_state != RDMA_EP_STATE_ADDR_RESOLVED)
-		return rdma_ep_fail_state(call, ep, "resolve a route");
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, RDMA_EP_STATE_RESOLVING_ROUTE);
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE, BIT(RDMA_EP_STATE_ADDR_RESOLVED),
+			       RDMA_EP_STATE_RESOLVING_ROUTE, "resolve a route");
 	if (ret)
 		return ret;
 	ret = rdma_resolve_route(ep->id, timeout_ms);
 	if (ret) {
-		rdma_ep_op_abort(ep, old_state);
+		rdma_ep_op_abort(ep, RDMA_EP_STATE_ADDR_RESOLVED);
 		rdma_ep_fail_resolve(call, ret);
 	}
 	return ret;
@@ -250,8 +246,7 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 	if (cmd->reserved)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
 				    "reserved field is not 0");
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_RESOLVE, cmd->record_uptr,
-				   cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 

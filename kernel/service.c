@@ -2,28 +2,30 @@
 /*
  * IB service records, where the kernel's rdma_cm resolves them.
  */
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "private.h"
 
 static int rdma_ep_resolve_service_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
 {
+	u8 state = ep->state;
 	int ret;
 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
-	if (ep->op == RDMA_EP_OP_NONE && ep->state != RDMA_EP_STATE_ADDR_RESOLVED &&
-	    ep->state != RDMA_EP_STATE_BOUND)
-		return rdma_ep_fail_state(call, ep, "resolve a service");
 	if (!ep->id->device)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
 				    "the endpoint is not bound to a device");
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_SERVICE, ep->state);
+	/* The state stays what it is. */
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_SERVICE,
+			       BIT(RDMA_EP_STATE_BOUND) | BIT(RDMA_EP_STATE_ADDR_RESOLVED), state,
+			       "resolve a service");
 	if (ret)
 		return ret;
 	ret = rdma_ep_cm_resolve_service(ep->id, call->cmd);
 	if (ret) {
-		rdma_ep_op_abort(ep, ep->state);
+		rdma_ep_op_abort(ep, state);
 		rdma_ep_fail(call, ret, RDMA_EP_REASON_KERNEL,
 			     "services cannot be resolved on this port");
 	}
@@ -46,8 +48,7 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 	if (!cmd->by)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
 				    "neither a service id nor a name to look for");
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_SERVICE, cmd->record_uptr,
-				   cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -63,31 +64,33 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 	return ret;
 }
 
-/* The records, each copied out on its own: they are few. */
-static int rdma_ep_copy_services(struct rdma_ep *ep, struct rdma_ep_query_services *cmd)
+/* More than anybody registers; the answer is copied with no lock held. */
+#define RDMA_EP_MAX_SERVICES 256
+
+static struct rdma_ep_service_rec *rdma_ep_get_services(struct rdma_ep *ep, u32 room, u32 *count)
 {
-	struct rdma_ep_service_rec __user *to = u64_to_user_ptr(cmd->recs_uptr);
+	struct rdma_ep_service_rec *recs;
 	u32 i;
 
 	/* While they are looked up, the answer may be written to them. */
-	if (ep->op == RDMA_EP_OP_SERVICE)
-		return 0;
-	cmd->out_count = rdma_ep_cm_num_services(ep->id);
-	for (i = 0; i < min(cmd->count, cmd->out_count); i++) {
-		struct rdma_ep_service_rec rec = {};
-
-		rdma_ep_cm_get_service(ep->id, i, &rec);
-		if (copy_to_user(to + i, &rec, sizeof(rec)))
-			return -EFAULT;
-	}
-	return 0;
+	*count = ep->op == RDMA_EP_OP_SERVICE ? 0 : rdma_ep_cm_num_services(ep->id);
+	room = min3(room, *count, (u32)RDMA_EP_MAX_SERVICES);
+	if (!room)
+		return NULL;
+	recs = kcalloc(room, sizeof(*recs), GFP_KERNEL_ACCOUNT);
+	if (!recs)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < room; i++)
+		rdma_ep_cm_get_service(ep->id, i, &recs[i]);
+	return recs;
 }
 
 int rdma_ep_query_services(struct rdma_ep_call *call)
 {
 	struct rdma_ep_query_services *cmd = call->cmd;
+	struct rdma_ep_service_rec *recs;
 	struct rdma_ep *ep;
-	int ret;
+	int ret = 0;
 
 	if (cmd->reserved)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
@@ -96,11 +99,20 @@ int rdma_ep_query_services(struct rdma_ep_call *call)
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
 
-	cmd->out_count = 0;
 	mutex_lock(&ep->lock);
-	ret = ep->id ? rdma_ep_copy_services(ep, cmd) : rdma_ep_fail_no_id(call, ep);
+	if (ep->id)
+		recs = rdma_ep_get_services(ep, cmd->count, &cmd->out_count);
+	else
+		recs = ERR_PTR(rdma_ep_fail_no_id(call, ep));
 	mutex_unlock(&ep->lock);
-
 	rdma_ep_put(ep);
+	if (IS_ERR(recs))
+		return PTR_ERR(recs);
+
+	if (recs && copy_to_user(u64_to_user_ptr(cmd->recs_uptr), recs,
+				 min3(cmd->count, cmd->out_count, (u32)RDMA_EP_MAX_SERVICES) *
+					 sizeof(*recs)))
+		ret = -EFAULT;
+	kfree(recs);
 	return ret ?: rdma_ep_respond(call);
 }

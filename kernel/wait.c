@@ -13,14 +13,16 @@
 /**
  * rdma_ep_op_begin - begin an operation
  * @call: the call
- * @ep: the endpoint, locked. The caller has checked its state.
+ * @ep: the endpoint, locked
  * @op: the operation
- * @new_state: state while it is under way
+ * @from: bits of the states in which it can begin
+ * @to: state while it is under way
+ * @what: what the caller is about to do, in words
  *
- * Return: 0, -EBUSY, -ECANCELED or -ENOMEM.
+ * Return: 0, -EBUSY, -EINVAL, -ENODEV, -ECANCELED or -ENOMEM.
  */
-int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
-		     u8 new_state)
+int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op, u32 from,
+		     u8 to, const char *what)
 {
 	struct rdma_ep_event_more *more;
 	int ret = 0;
@@ -38,10 +40,14 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	} else if (ep->op != RDMA_EP_OP_NONE) {
 		ret = rdma_ep_fail(call, -EBUSY, RDMA_EP_REASON_BUSY, "the endpoint is still %s",
 				   rdma_ep_state_name(ep->state));
+	} else if (ep->state == RDMA_EP_STATE_REMOVED) {
+		ret = rdma_ep_fail_no_id(call, ep);
+	} else if (!(from & BIT(ep->state))) {
+		ret = rdma_ep_fail_state(call, ep, what);
 	} else {
 		ep->op = op;
 		swap(more, ep->op_event);
-		rdma_ep_set_state(ep, new_state);
+		rdma_ep_set_state(ep, to);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
@@ -81,7 +87,10 @@ void rdma_ep_wait_end(struct rdma_ep *ep)
 	spin_unlock(&ep->ctx->ev_lock);
 }
 
-/* Take the first event of one of @types; -EAGAIN if there is none. */
+/*
+ * Take the first event of one of @types; -EAGAIN if there is none yet. For an
+ * operation there may never be one: another thread has taken it.
+ */
 static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
 	struct rdma_ep_event *ev;
@@ -97,6 +106,9 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
 	}
 	if (ret && ep->dead)
 		ret = -ECANCELED;
+	else if (ret && types != RDMA_EP_COMPLETES_ANY && ep->op == RDMA_EP_OP_NONE &&
+		 !ep->disconnecting)
+		ret = -ENODATA;
 	spin_unlock(&ep->ctx->ev_lock);
 	return ret;
 }
@@ -107,7 +119,8 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
  * @types: bits of enum rdma_ep_event_type
  * @t: receives the event
  *
- * Return: 0, -ERESTARTSYS, or -ECANCELED when the endpoint is destroyed.
+ * Return: 0, -ERESTARTSYS, -ECANCELED when the endpoint is destroyed, or
+ * -ENODATA when no such event will come, since nothing is under way.
  */
 int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
@@ -121,27 +134,11 @@ int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 	return err ?: ret;
 }
 
-/* Is there, or will there be, an event of @types? */
-bool rdma_ep_wait_pending(struct rdma_ep *ep, u32 types)
-{
-	struct rdma_ep_event *ev;
-	bool pending;
-
-	spin_lock(&ep->ctx->ev_lock);
-	pending = ep->op != RDMA_EP_OP_NONE || ep->disconnecting;
-	list_for_each_entry(ev, &ep->events, ep_node)
-		if (types & BIT(ev->type))
-			pending = true;
-	spin_unlock(&ep->ctx->ev_lock);
-	return pending;
-}
-
 /**
  * rdma_ep_wait_prepare - find the endpoint of a call that may wait
  * @call: the call
  * @ep: receives the endpoint, with a reference
  * @handle: its handle
- * @types: bits of the events that complete the operation
  * @record_uptr: where the record goes
  * @record_len: bytes there
  *
@@ -150,7 +147,7 @@ bool rdma_ep_wait_pending(struct rdma_ep *ep, u32 types)
  *
  * Return: 0 or a negative errno.
  */
-int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle, u32 types,
+int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle,
 			 u64 record_uptr, u32 record_len)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
@@ -165,11 +162,6 @@ int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 han
 	*ep = rdma_ep_get(call, handle);
 	if (IS_ERR(*ep))
 		return PTR_ERR(*ep);
-	if (hdr->flags & RDMA_EP_F_RESUME && !rdma_ep_wait_pending(*ep, types)) {
-		ret = rdma_ep_fail_state(call, *ep, "wait: nothing is under way");
-		rdma_ep_put(*ep);
-		return ret;
-	}
 	if (hdr->flags & RDMA_EP_F_WAIT)
 		rdma_ep_wait_begin(*ep);
 	return 0;
@@ -207,7 +199,7 @@ static int rdma_ep_wait_interrupted(struct rdma_ep_call *call)
  * @record_uptr: where the record goes
  * @record_len: bytes there
  *
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; -ENODATA as rdma_ep_wait_for().
  */
 int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
 			u32 record_len)
@@ -225,6 +217,9 @@ int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types
 	if (ret == -ECANCELED)
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED,
 				    "the endpoint was destroyed");
+	if (ret == -ENODATA)
+		rdma_ep_fail(call, ret, RDMA_EP_REASON_STATE,
+			     "nothing is under way, or another thread has got its event");
 	if (ret)
 		return ret;
 

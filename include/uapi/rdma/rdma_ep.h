@@ -44,6 +44,8 @@
  *  EINTR	a signal came first; a started operation goes on, and its event
  *		will be delivered as if it had not been waited for
  *  ECANCELED	the endpoint was destroyed by another thread meanwhile
+ *  ENODATA	waited for an event that will not come: nothing is under way, or
+ *		another thread has got it
  *
  * What rdma_cm itself answers (EADDRINUSE, EADDRNOTAVAIL, EACCES, ...) is
  * passed on. Besides, &rdma_ep_hdr.reason_uptr asks for a reason in words.
