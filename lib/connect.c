@@ -179,6 +179,7 @@ RDMAEP_API int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 	if (rdmaep_call(ep->ctx, RDMA_EP_LISTEN, &cmd))
 		return -1;
+	ep->listening = true;
 	rdmaep_record_read(&rec);
 	return rdmaep_id_update(ep, &rec);
 }

@@ -244,8 +244,8 @@ static int request_other(struct rdmaep_id *listener, struct rdmaep_event *evt,
  * Waits for a request, unless the file of listen->channel is non-blocking.
  * Follows rdma_get_request(3).
  *
- * Return: 0, or -1 with errno EINVAL (asynchronous, or another event came: see
- * listen->event), EAGAIN, EINTR, or from libibverbs; the request is rejected
+ * Return: 0, or -1 with errno EINVAL (asynchronous, not listening, or another event
+ * came: see listen->event), EAGAIN, EINTR, or from libibverbs; the request is rejected
  * then.
  */
 RDMAEP_API int rdma_get_request(struct rdma_cm_id *listen,
@@ -259,6 +259,10 @@ RDMAEP_API int rdma_get_request(struct rdma_cm_id *listen,
 	if (!listener->sync)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
 				   "the id is asynchronous");
+
+	if (!listener->listening)
+		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
+				   "the id does not listen");
 
 	rdmaep_event_drop_current(listen);
 	evt = rdmaep_event_alloc(listener);

@@ -464,7 +464,8 @@ static int event_result(const struct rdma_cm_event *event)
 static int event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
 			struct rdma_ep_record *rec)
 {
-	if (rec->type == RDMA_EP_EVENT_NONE) {
+	/* Accepting a datagram request, for one, ends with nothing to report. */
+	if (!rec->size || rec->type == RDMA_EP_EVENT_NONE) {
 		rdmaep_id_update(ep, rec);
 		rdmaep_event_free(evt);
 		return 0;
@@ -499,7 +500,6 @@ int rdmaep_wait_begin(struct rdmaep_wait *wait, struct rdmaep_id *ep,
 	if (!wait->evt)
 		return -1;
 	memset(&wait->rec, 0, sizeof(wait->rec));
-	wait->rec.type = RDMA_EP_EVENT_NONE;
 	hdr->flags |= RDMA_EP_F_WAIT;
 	*record_uptr = (uintptr_t)&wait->rec;
 	*record_len = sizeof(wait->rec);

@@ -427,6 +427,10 @@ RDMAEP_API int rdma_create_id(struct rdma_event_channel *channel,
 
 	if (!id)
 		return rdmaep_seterrno(EINVAL);
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IPOIB &&
+	    ps != RDMA_PS_IB)
+		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
+				   "no port space %#x", ps);
 
 	ctx = channel ? rdmaep_ctx_hold(to_rdmaep_channel(channel)->ctx) :
 			rdmaep_ctx_get();

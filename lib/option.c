@@ -111,7 +111,8 @@ RDMAEP_API int rdmaep_get_limits(struct rdma_cm_id *id,
 		.max_reject_data = ep->max_reject_data,
 	};
 
-	if (!limits || !size)
+	/* The struct can grow, but not shrink. */
+	if (!limits || size < sizeof(all))
 		return rdmaep_seterrno(EINVAL);
 	if (!ep->dev)
 		return rdmaep_fail(ENODEV, RDMA_EP_REASON_STATE,
@@ -120,6 +121,6 @@ RDMAEP_API int rdmaep_get_limits(struct rdma_cm_id *id,
 	all.max_responder_resources = ep->dev->max_responder_resources;
 	all.max_initiator_depth = ep->dev->max_initiator_depth;
 	memset(limits, 0, size);
-	memcpy(limits, &all, size < sizeof(all) ? size : sizeof(all));
+	memcpy(limits, &all, sizeof(all));
 	return 0;
 }

@@ -185,6 +185,7 @@ struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
  * @events: events that rdma_get_cm_event() has delivered for this id, not
  *	acknowledged yet. Under rdmaep_lock.
  * @sync: operations wait
+ * @listening: rdma_listen() was called
  * @own: the channel of a synchronous id
  * @dev: the device, once known
  * @transport: RDMA_EP_TRANSPORT_*
@@ -216,6 +217,7 @@ struct rdmaep_id {
 	unsigned int refs;
 	struct rdmaep_event *events;
 	bool sync;
+	bool listening;
 	struct rdmaep_channel own;
 	struct rdmaep_device *dev;
 	uint8_t transport;
