@@ -342,6 +342,8 @@ TEST_F(better, unusable_device_is_skipped)
 	int n = 0, i;
 
 	not_on_stock("it returns no device");
+	if (variant->family != AF_INET)
+		return;
 	ASSERT_EQ(0, extra_device("rdma link add xrxe type rxe netdev x0"));
 	/* a node that leads nowhere in place of the device's */
 	ASSERT_EQ(0, system("u=$(ls /sys/class/infiniband/xrxe/device/infiniband_verbs 2>/dev/null ||"
@@ -357,7 +359,10 @@ TEST_F(better, unusable_device_is_skipped)
 	rdma_free_devices(list);
 	/* and the others work */
 	pair_connect(&self->pair);
-	ASSERT_EQ(0, system("rdma link del xrxe; ip link del x0"));
+	/* The kernel would not remove a node that it did not make. */
+	ASSERT_EQ(0, system("for f in /dev/infiniband/uverbs*; do"
+			    " [ $(stat -c %T $f) != 3e7 ] || rm $f; done;"
+			    "rdma link del xrxe; ip link del x0"));
 }
 
 /*

@@ -461,6 +461,15 @@ TEST_F(event, migrate_to_synchronous)
 	EXPECT_EQ(NULL, p->client->event);
 }
 
+/* synchronous already */
+TEST_F(event, error_migrate_synchronous)
+{
+	struct pair *p = &self->pair;
+
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_TCP));
+	err(EINVAL, rdma_migrate_id(p->client, NULL));
+}
+
 /* A listener's requests come on its new channel, those made there too. */
 TEST_F(event, migrate_listener)
 {
