@@ -207,6 +207,8 @@ struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
  * @groups: multicast groups. Under rdmaep_lock.
  * @addrinfo: result of rdma_resolve_addrinfo(). Under rdmaep_lock.
  * @addrinfo_cookie: argument of the event that announces it
+ * @by_service: the last rdma_resolve_addrinfo() asked for service records,
+ *	which the kernel keeps
  */
 struct rdmaep_id {
 	struct rdma_cm_id id;
@@ -239,6 +241,7 @@ struct rdmaep_id {
 	struct rdmaep_group *groups;
 	struct rdma_addrinfo *addrinfo;
 	uint64_t addrinfo_cookie;
+	bool by_service;
 };
 
 static inline struct rdmaep_id *to_rdmaep_id(struct rdma_cm_id *id)

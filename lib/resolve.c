@@ -2,8 +2,10 @@
 /*
  * Addresses: binding, resolving the destination and the route, ports.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "addrinfo.h"
 #include "rdmaep-internal.h"
 
 /**
@@ -123,6 +125,39 @@ RDMAEP_API int rdma_resolve_addr(struct rdma_cm_id *id,
 	return rdmaep_wait_end(&wait, ep, ret);
 }
 
+/*
+ * On InfiniBand, a running ibacm may know the path, which spares the subnet
+ * manager a query. Returns whether it did; the event is on its way then.
+ */
+static bool route_from_acm(struct rdmaep_id *ep)
+{
+	const struct rdma_addr *addr = &ep->id.route.addr;
+	struct rdma_addrinfo hints = { 0 }, *rai, *entry;
+	int err = errno;
+	bool found = false;
+
+	rai = calloc(1, sizeof(*rai));
+	if (!rai)
+		return false;
+
+	rai->ai_family = addr->dst_addr.sa_family;
+	if (!rdmaep_addrinfo_copy_addr(&rai->ai_src_addr, &rai->ai_src_len,
+				       &addr->src_addr,
+				       rdmaep_addr_size(&addr->src_addr)) &&
+	    !rdmaep_addrinfo_copy_addr(&rai->ai_dst_addr, &rai->ai_dst_len,
+				       &addr->dst_addr,
+				       rdmaep_addr_size(&addr->dst_addr)))
+		rdmaep_acm_resolve(&rai, &hints);
+
+	for (entry = rai; entry && !found; entry = entry->ai_next)
+		found = entry->ai_route_len &&
+			!rdmaep_option_ib_path(ep, entry->ai_route,
+					       entry->ai_route_len);
+	rdma_freeaddrinfo(rai);
+	errno = err;
+	return found;
+}
+
 /**
  * rdma_resolve_route() - find a path to the destination
  * @id: the id, whose address is resolved
@@ -142,6 +177,9 @@ RDMAEP_API int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 		.timeout_ms = timeout_ms,
 	};
 	struct rdmaep_wait wait;
+
+	if (ep->transport == RDMA_EP_TRANSPORT_IB && route_from_acm(ep))
+		return ep->sync ? rdmaep_wait_next(ep) : 0;
 
 	if (rdmaep_wait_begin(&wait, ep, &cmd.hdr, &cmd.record_uptr,
 			      &cmd.record_len))
