@@ -931,6 +931,38 @@ TEST_F(rc, notify)
 }
 
 /*
+ * ib_cm finishes this in a work item, and does not like what comes before
+ * that: an endpoint that goes at once would take more than a minute to go.
+ */
+TEST_F(rc, notify_then_go)
+{
+	int i;
+
+	make_listener(_metadata, self->fd, &self->s, 16);
+	for (i = 0; i < 100; i++) {
+		struct rdma_ep_conn_param param = conn_param(NULL, 0);
+		uint64_t start;
+
+		self->s.active = make_active(_metadata, self->fd, &self->s);
+		do_ok(try_connect(self->fd, self->s.active, 0, &param, NULL));
+		wait_event(_metadata, self->fd, self->s.listener,
+			   RDMA_EP_EVENT_CONNECT_REQUEST, &self->rec);
+		self->s.passive = self->rec.child;
+		param = conn_param(NULL, 0);
+		do_ok(try_accept(self->fd, self->s.passive, 0, &param, NULL));
+		do_ok(try_notify(self->fd, self->s.passive,
+				 IBV_EVENT_COMM_EST));
+		start = now_ms();
+		if (i % 2)
+			do_ok(try_disconnect(self->fd, self->s.passive, 0,
+					     NULL));
+		do_ok(try_destroy(self->fd, self->s.passive));
+		ASSERT_GT(5000, now_ms() - start);
+		do_ok(try_destroy(self->fd, self->s.active));
+	}
+}
+
+/*
  * Options
  */
 
