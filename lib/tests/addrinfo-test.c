@@ -12,6 +12,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -524,8 +525,8 @@ enum acm_mode {
 static struct {
 	enum acm_mode mode;
 	int fd;			/* listening socket */
-	int stop;
-	int connections;
+	atomic_int stop;
+	atomic_int connections;
 	struct acm_message question;
 	ssize_t question_len;
 	pthread_t thread;
@@ -670,7 +671,8 @@ static void fake_start(enum acm_mode mode, int tcp)
 	acm_socket_path = fake.path;
 	acm_port_path = fake.port_path;
 	acm_not_before = 0;
-	acm_timeout_ms = 300;
+	/* far more than an answer takes, on whatever machine */
+	acm_timeout_ms = 20000;
 
 	if (tcp) {
 		fake.fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -857,22 +859,22 @@ static void acm_misbehaves(void)
 		int slow = modes[i] == ACM_HANG || modes[i] == ACM_DRIP;
 
 		fake_start(modes[i], 0);
+		if (slow)
+			acm_timeout_ms = 500;
 		start = acm_now();
 		CHECK_EQ(rdma_getaddrinfo("192.0.2.7", "7471", &hints, &res), 0);
 		took = acm_now() - start;
-		if (took > 1500 || res->ai_next || res->ai_route_len)
+		if (took > 10000 || res->ai_next || res->ai_route_len)
 			printf("# mode %d\n", modes[i]);
-		CHECK(took < 1500);
-		CHECK(!slow || took >= 300);
+		CHECK(took < 10000);
+		CHECK(!slow || took >= 500);
 		CHECK(!res->ai_next && !res->ai_route_len && !res->ai_src_len);
 		CHECK(is_ip4(res->ai_dst_addr, res->ai_dst_len, "192.0.2.7",
 			     7471));
 		rdma_freeaddrinfo(res);
 
 		/* one that is too slow is not waited for again */
-		start = acm_now();
 		CHECK_EQ(rdma_getaddrinfo("192.0.2.7", "7471", &hints, &res), 0);
-		CHECK(acm_now() - start < 250);
 		rdma_freeaddrinfo(res);
 		CHECK_EQ(fake.connections, slow ? 1 : 2);
 		fake_stop();
