@@ -59,7 +59,6 @@ union arg {
 	struct rdma_ep_leave leave;
 	struct rdma_ep_option option;
 	struct rdma_ep_write_event write_event;
-	struct rdma_ep_idle_files idle_files;
 	uint8_t bytes[2 * MAX_STRUCT];
 };
 
@@ -434,16 +433,6 @@ ABI_FILL(write_event)
 	arg->write_event.ep = self->ep;
 	arg->write_event.event = RDMA_EP_EVENT_USER;
 	arg->write_event.arg = 5;
-}
-
-ABI_ROW(idle_files, RDMA_EP_IDLE_FILES, rdma_ep_idle_files)
-	.reserved = { RANGE(rdma_ep_idle_files, reserved) },
-	.out = { RANGE(rdma_ep_idle_files, out_idle) },
-ABI_FILL(idle_files)
-{
-	arg->idle_files.fd[0] = self->ctx.fd;
-	arg->idle_files.fd[1] = arg->idle_files.fd[2] = -1;
-	arg->idle_files.fd[3] = -1;
 }
 
 /* The situation that the row asks for */
