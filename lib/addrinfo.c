@@ -251,11 +251,11 @@ static int addrinfo_from_hints(const struct rdma_addrinfo *hints,
  * Numeric addresses are never looked up anywhere. A name takes as long as
  * getaddrinfo(3) takes. On the active side a running ibacm is asked for the
  * route, for 2 seconds at most, unless RAI_NOROUTE is set. No RDMA device is
- * needed.
+ * needed, but for RAI_SA.
  *
  * Return: 0, a nonzero code for gai_strerror(3) (EAI_SOCKTYPE if QP type and
- * port space do not go together), or -1 with errno EINVAL, ENOMEM, or
- * EOPNOTSUPP for RAI_SA. Follows rdma_getaddrinfo(3).
+ * port space do not go together), or -1 with errno EINVAL, ENOMEM, or those of
+ * rdmaep_addrinfo_sa(). Follows rdma_getaddrinfo(3).
  */
 RDMAEP_API int rdma_getaddrinfo(const char *node, const char *service,
 				const struct rdma_addrinfo *hints,
@@ -272,8 +272,7 @@ RDMAEP_API int rdma_getaddrinfo(const char *node, const char *service,
 	if (!hints)
 		hints = &none;
 	if (hints->ai_flags & RAI_SA)
-		return rdmaep_fail(EOPNOTSUPP, RDMA_EP_REASON_KERNEL,
-				   "service records cannot be looked up here");
+		return rdmaep_addrinfo_sa(node, service, hints, res);
 
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)

@@ -61,4 +61,19 @@ __be16 rdmaep_addrinfo_port(const struct sockaddr *sa);
 void rdmaep_acm_resolve(struct rdma_addrinfo **rai,
 			const struct rdma_addrinfo *hints);
 
+/**
+ * rdmaep_addrinfo_sa() - rdma_getaddrinfo() with RAI_SA
+ * @node: must be NULL
+ * @service: id or name of an InfiniBand service
+ * @hints: flags, port space and QP type
+ * @res: where the list goes
+ *
+ * Return: 0, or -1 with errno EINVAL, EOPNOTSUPP (node or RAI_DNS given, or
+ * the kernel has no service records), ENODEV (no active InfiniBand port),
+ * ENODATA (nobody offers the service) or ENOMEM.
+ */
+int rdmaep_addrinfo_sa(const char *node, const char *service,
+		       const struct rdma_addrinfo *hints,
+		       struct rdma_addrinfo **res);
+
 #endif /* RDMAEP_ADDRINFO_H */

@@ -78,6 +78,59 @@ int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 	return -1;
 }
 
+/*
+ * RDMA devices for RAI_SA, and what the library answers for ids on them
+ */
+static struct {
+	int devices;		/* how many there are */
+	int active_port;	/* of the last one, which is InfiniBand */
+	int resolve_errno;
+	int records;		/* that the service has */
+	int ids;		/* that exist */
+	int asked;
+	struct sockaddr_ib bound;
+	struct ibv_device device[2];
+	struct ibv_context verbs[2];
+	struct ibv_context *list[3];
+} sa;
+
+static int test_query_device(struct ibv_context *verbs,
+			     struct ibv_device_attr *attr)
+{
+	(void)verbs;
+	memset(attr, 0, sizeof(*attr));
+	attr->phys_port_cnt = 2;
+	return 0;
+}
+
+static int test_query_port(struct ibv_context *verbs, int port,
+			   struct ibv_port_attr *attr)
+{
+	int ib = verbs == &sa.verbs[sa.devices - 1];
+
+	memset(attr, 0, sizeof(*attr));
+	attr->link_layer = ib ? IBV_LINK_LAYER_INFINIBAND :
+				IBV_LINK_LAYER_ETHERNET;
+	attr->state = !ib || port == sa.active_port ? IBV_PORT_ACTIVE :
+						      IBV_PORT_DOWN;
+	return 0;
+}
+
+static int test_query_gid(struct ibv_context *verbs, int port, int index,
+			  union ibv_gid *gid)
+{
+	(void)verbs;
+	(void)index;
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[15] = port;
+	return 0;
+}
+
+#define ibv_query_device(v, a)		test_query_device(v, a)
+#undef ibv_query_port
+#define ibv_query_port(v, p, a)		test_query_port(v, p, a)
+#define ibv_query_gid(v, p, i, g)	test_query_gid(v, p, i, g)
+
 #define malloc(size)		test_malloc(size)
 #define calloc(n, size)		test_calloc(n, size)
 #define strdup(s)		test_strdup(s)
@@ -85,6 +138,93 @@ int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 #define getaddrinfo(n, s, h, r)	test_getaddrinfo(n, s, h, r)
 #include "../addrinfo.c"
 #include "../acm.c"
+#include "../addrinfo-sa.c"
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	int i;
+
+	(void)num_devices;
+	if (!sa.devices) {
+		errno = ENODEV;
+		return NULL;
+	}
+	for (i = 0; i < sa.devices; i++) {
+		sa.device[i].transport_type = IBV_TRANSPORT_IB;
+		sa.verbs[i].device = &sa.device[i];
+		sa.list[i] = &sa.verbs[i];
+	}
+	sa.list[i] = NULL;
+	return sa.list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	if (list != sa.list)
+		abort();
+	errno = 0;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
+		   void *context, enum rdma_port_space ps)
+{
+	*id = calloc(1, sizeof(**id));
+	if (!*id)
+		return -1;
+	(*id)->channel = channel;
+	(*id)->context = context;
+	(*id)->ps = ps;
+	sa.ids++;
+	return 0;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	free(id);
+	sa.ids--;
+	errno = 0;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	(void)id;
+	memcpy(&sa.bound, addr, sizeof(sa.bound));
+	return 0;
+}
+
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
+			  const char *service, const struct rdma_addrinfo *hints)
+{
+	if (node || strcmp(service, "svc") || !(hints->ai_flags & RAI_SA) ||
+	    (id->ps != RDMA_PS_IB && id->ps != RDMA_PS_TCP))
+		abort();
+	sa.asked++;
+	errno = sa.resolve_errno;
+	return sa.resolve_errno ? -1 : 0;
+}
+
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info)
+{
+	int i;
+
+	*info = NULL;
+	for (i = 0; i < sa.records; i++) {
+		struct rdma_addrinfo *rai = calloc(1, sizeof(*rai));
+
+		if (!rai)
+			abort();
+		rai->ai_flags = RAI_SA;
+		rai->ai_family = AF_IB;
+		rai->ai_qp_type = IBV_QPT_RC;
+		rai->ai_port_space = id->ps;
+		rai->ai_next = *info;
+		*info = rai;
+	}
+	errno = ENODATA;
+	return *info ? 0 : -1;
+}
+
 #undef malloc
 #undef calloc
 #undef strdup
@@ -174,11 +314,6 @@ static void arguments(void)
 	errno = 0;
 	CHECK_EQ(rdma_getaddrinfo("127.0.0.1", NULL, NULL, NULL), -1);
 	CHECK_EQ(errno, EINVAL);
-
-	hints.ai_flags = RAI_SA;
-	errno = 0;
-	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), -1);
-	CHECK_EQ(errno, EOPNOTSUPP);
 
 	/* a length without an address */
 	hints = (struct rdma_addrinfo){ .ai_src_len = 16 };
@@ -472,6 +607,59 @@ static void af_ib(void)
 	CHECK_EQ(rdma_getaddrinfo("192.0.2.7", "1", &hints, &res), 0);
 	CHECK_EQ(res->ai_family, AF_INET);
 	rdma_freeaddrinfo(res);
+}
+
+/* InfiniBand services: which ports are asked, and what comes of the answers. */
+static void services(void)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_SA }, *res = NULL;
+
+	CHECK_EQ(rdma_getaddrinfo("10.0.0.1", "svc", &hints, &res), -1);
+	CHECK_EQ(errno, EOPNOTSUPP);
+	hints.ai_flags = RAI_SA | RAI_DNS;
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), -1);
+	CHECK_EQ(errno, EOPNOTSUPP);
+	hints.ai_flags = RAI_SA;
+	CHECK_EQ(rdma_getaddrinfo(NULL, NULL, &hints, &res), -1);
+	CHECK_EQ(errno, EINVAL);
+
+	/* no device; devices, but no active InfiniBand port */
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), -1);
+	CHECK_EQ(errno, ENODEV);
+	sa.devices = 2;
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), -1);
+	CHECK_EQ(errno, ENODEV);
+	CHECK_EQ(sa.asked, 0);
+
+	/* one port, a service with two records */
+	sa.active_port = 2;
+	sa.records = 2;
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), 0);
+	CHECK_EQ(sa.asked, 1);
+	CHECK_EQ(sa.bound.sib_addr.sib_raw[15], 2);
+	CHECK_EQ(res->ai_port_space, RDMA_PS_IB);
+	CHECK_EQ(res->ai_qp_type, IBV_QPT_RC);
+	CHECK_EQ(res->ai_src_len, sizeof(struct sockaddr_ib));
+	CHECK_EQ(sib_of(res->ai_src_addr)->sib_addr.sib_raw[15], 2);
+	CHECK(res->ai_next && res->ai_next->ai_src_len && !res->ai_next->ai_next);
+	rdma_freeaddrinfo(res);
+
+	hints.ai_qp_type = IBV_QPT_UC;
+	hints.ai_port_space = RDMA_PS_TCP;
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), 0);
+	CHECK_EQ(res->ai_qp_type, IBV_QPT_UC);
+	CHECK_EQ(res->ai_port_space, RDMA_PS_TCP);
+	rdma_freeaddrinfo(res);
+
+	/* the first error counts, not what cleaning up leaves in errno */
+	sa.resolve_errno = EOPNOTSUPP;
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), -1);
+	CHECK_EQ(errno, EOPNOTSUPP);
+	sa.resolve_errno = 0;
+	sa.records = 0;
+	CHECK_EQ(rdma_getaddrinfo(NULL, "svc", &hints, &res), -1);
+	CHECK_EQ(errno, ENODATA);
+	CHECK_EQ(sa.ids, 0);
 }
 
 /* Fail each allocation in turn: ENOMEM, and nothing stays behind. */
@@ -994,7 +1182,7 @@ int main(void)
 	} tests[] = {
 		TEST(arguments), TEST(ipv4), TEST(ipv6), TEST(no_hints),
 		TEST(names), TEST(service_names), TEST(types), TEST(hint_addresses),
-		TEST(af_ib), TEST(no_memory), TEST(acm_answers),
+		TEST(af_ib), TEST(services), TEST(no_memory), TEST(acm_answers),
 		TEST(acm_no_source), TEST(acm_gids), TEST(acm_misbehaves),
 		TEST(acm_absent), TEST(acm_no_memory), TEST(acm_fuzz),
 	};
