@@ -104,6 +104,14 @@ static inline int ep_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret ? -errno : 0;
 }
 
+static inline uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
 /*
  * Addresses
  */

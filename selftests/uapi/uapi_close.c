@@ -12,14 +12,6 @@
 #define CONNECTIONS	100
 #define PROMPT_MS	30000	/* on a slow machine; one by one takes minutes */
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
-
 FIXTURE(close)
 {
 	struct test_ctx ctx;

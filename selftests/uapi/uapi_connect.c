@@ -636,14 +636,6 @@ TEST_F(rc, destroyed_listener_rejects_what_was_not_read)
 	EXPECT_EQ(3, count_endpoints(_metadata, self->fd));
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
-
 /* The incumbent says nothing here, and the peer retries for a minute */
 TEST_F(rc, backlog_overflow)
 {

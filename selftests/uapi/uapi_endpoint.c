@@ -988,16 +988,17 @@ TEST_F(bind, resume_nothing)
 	struct rdma_ep_conn_param param = conn_param(NULL, 0);
 	const uint32_t flags = RDMA_EP_F_WAIT | RDMA_EP_F_RESUME;
 
-	do_err(ENODATA, STATE, try_resolve_addr(self->fd, self->ep, flags, NULL,
-					       &dst, RESOLVE_MS, &self->rec));
-	do_err(ENODATA, STATE, try_resolve_route(self->fd, self->ep, flags,
-						&self->rec));
-	do_err(ENODATA, STATE, try_connect(self->fd, self->ep, flags, &param,
-					  &self->rec));
-	do_err(ENODATA, STATE, try_accept(self->fd, self->ep, flags, &param,
-					 &self->rec));
-	do_err(ENODATA, STATE, try_disconnect(self->fd, self->ep, flags,
-					     &self->rec));
+	do_err(ENODATA, STATE,
+	       try_resolve_addr(self->fd, self->ep, flags, NULL, &dst,
+				RESOLVE_MS, &self->rec));
+	do_err(ENODATA, STATE,
+	       try_resolve_route(self->fd, self->ep, flags, &self->rec));
+	do_err(ENODATA, STATE,
+	       try_connect(self->fd, self->ep, flags, &param, &self->rec));
+	do_err(ENODATA, STATE,
+	       try_accept(self->fd, self->ep, flags, &param, &self->rec));
+	do_err(ENODATA, STATE,
+	       try_disconnect(self->fd, self->ep, flags, &self->rec));
 	still_idle(_metadata, self, variant->family);
 }
 

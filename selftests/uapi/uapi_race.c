@@ -23,14 +23,6 @@ static unsigned int race_ms(void)
 	return atoi(env_or("RDMA_EP_RACE_SECONDS", "5")) * 1000 / RACES;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
-
 /* What the threads share. Fields are read and written without any order. */
 struct world {
 	volatile int fd;

@@ -9,14 +9,6 @@
 
 #define PROMPT_MS	15000	/* on a slow machine; a hang takes for ever */
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
-
 /* The RDMA device on host_netdev(), and its driver's name for rdma link add */
 struct device {
 	char name[64];
