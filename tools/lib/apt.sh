@@ -63,3 +63,18 @@ apt_unpack() {
 	done
 	rm -r "$dir/debs"
 }
+
+# apt_unpack_root DIR PACKAGE...: the packages with all they depend on: a root to chroot into,
+# as far as that goes without running any package's scripts.
+apt_unpack_root() {
+	local dir=$1 deb
+	shift
+	mkdir -p "$dir"
+	apt_get clean
+	quietly "$APT_DIR/install.log" apt_get install -y -d --no-install-recommends "$@"
+	# base-files has the links from /bin to /usr/bin, which must be there first
+	for deb in "$APT_DIR"/cache/archives/base-files_*.deb "$APT_DIR"/cache/archives/*.deb; do
+		dpkg -x "$deb" "$dir"
+	done
+	apt_get clean
+}
