@@ -51,8 +51,7 @@ void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel)
 	ep->channel = channel && channel->file ? channel : NULL;
 	if (ep->channel) {
 		list_add_tail(&ep->channel_node, &channel->eps);
-		if (!ep->waiters)
-			rdma_ep_event_expose(ep);
+		rdma_ep_event_expose(ep);
 	}
 }
 
@@ -279,6 +278,20 @@ static int rdma_ep_channel_find(struct rdma_ep_call *call, struct rdma_ep_new_ch
 put:
 	fput(file);
 	return ret;
+}
+
+/* Is the file a channel that endpoints point at? */
+bool rdma_ep_channel_attached(struct file *file)
+{
+	struct rdma_ep_channel *channel = file->private_data;
+	bool attached;
+
+	if (file->f_op != &rdma_ep_channel_fops)
+		return false;
+	spin_lock(&channel->ctx->ev_lock);
+	attached = !list_empty(&channel->eps);
+	spin_unlock(&channel->ctx->ev_lock);
+	return attached;
 }
 
 /**

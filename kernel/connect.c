@@ -200,7 +200,8 @@ static int rdma_ep_check_data(struct rdma_ep_call *call, struct rdma_ep *ep, enu
 {
 	unsigned int max = rdma_ep_max_data(ep->id, op);
 
-	if (len > max)
+	/* Without a device the state forbids it, which is the better reason. */
+	if (ep->id->device && len > max)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_DATA_TOO_LONG,
 				    "private data of %u bytes, this transport carries %u", len,
 				    max);
@@ -240,7 +241,7 @@ static int rdma_ep_connect_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 		return ret;
 	ret = rdma_connect_ece(ep->id, &param->conn, &param->ece);
 	if (ret) {
-		rdma_ep_op_abort(ep, RDMA_EP_STATE_ROUTE_RESOLVED);
+		rdma_ep_op_end(ep, RDMA_EP_STATE_ROUTE_RESOLVED);
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
 				    "the connection manager could not send the request");
 	}
@@ -268,9 +269,9 @@ static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 	ret = rdma_accept_ece(ep->id, &param->conn, &param->ece);
 	/* There is no completion for a datagram, and rdma_cm rejects on failure. */
 	if (ret)
-		rdma_ep_op_abort(ep, RDMA_EP_STATE_FAILED);
+		rdma_ep_op_end(ep, RDMA_EP_STATE_FAILED);
 	else if (ud)
-		rdma_ep_op_abort(ep, RDMA_EP_STATE_CONNECTED);
+		rdma_ep_op_end(ep, RDMA_EP_STATE_CONNECTED);
 	rdma_unlock_handler(ep->id);
 
 	if (ret)
@@ -303,7 +304,8 @@ static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 	struct rdma_ep *ep;
 	int ret;
 
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_CONNECT, cmd->record_uptr,
+				   cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -441,6 +443,7 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		send = !ep->disconnecting;
 		/* Set first: the event may come before rdma_disconnect() returns. */
 		ep->disconnecting = ep->qp_type != IB_QPT_UD;
+		ep->disconnected = true;
 		break;
 	case RDMA_EP_STATE_ACCEPTING:
 	case RDMA_EP_STATE_RESPONDED:
@@ -449,14 +452,13 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 	case RDMA_EP_STATE_DISCONNECTED:
 		/* If the peer went first, it waits for the reply that this sends. */
 		send = !ep->disconnected;
+		ep->disconnected = true;
 		break;
 	case RDMA_EP_STATE_FAILED:
 		break;
 	default:
 		ret = -EINVAL;
 	}
-	if (send)
-		ep->disconnected = true;
 	spin_unlock(&ep->ctx->ev_lock);
 
 	if (!ep->id && ep->state == RDMA_EP_STATE_REMOVED)
@@ -471,10 +473,18 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		return 0;
 	spin_lock(&ep->ctx->ev_lock);
 	ep->disconnecting = false;
+	wake_up_interruptible_all(&ep->wq);
 	if (ep->state == RDMA_EP_STATE_DISCONNECTED || ep->qp_type == IB_QPT_UD)
 		ret = 0;
 	spin_unlock(&ep->ctx->ev_lock);
 	return ret;
+}
+
+static bool rdma_ep_has_ended(struct rdma_ep *ep)
+{
+	u8 state = READ_ONCE(ep->state);
+
+	return state == RDMA_EP_STATE_DISCONNECTED || state == RDMA_EP_STATE_FAILED;
 }
 
 int rdma_ep_disconnect(struct rdma_ep_call *call)
@@ -483,7 +493,8 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_DISCONNECT,
+				   cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -496,10 +507,12 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
 		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_DISCONNECT, cmd->record_uptr,
 					  cmd->record_len);
 		/* There was no connection to end, or its end was reported before. */
-		if (ret == -ENODATA && (!(cmd->hdr.flags & RDMA_EP_F_RESUME) ||
-					READ_ONCE(ep->state) == RDMA_EP_STATE_DISCONNECTED))
+		if (ret == -ENODATA &&
+		    (!(cmd->hdr.flags & RDMA_EP_F_RESUME) || rdma_ep_has_ended(ep))) {
+			call->reason.code = RDMA_EP_REASON_NONE;
 			ret = rdma_ep_record_answer(call, ep, 0, false, cmd->record_uptr,
 						    cmd->record_len);
+		}
 	}
 	rdma_ep_wait_finish(call, ep);
 	return ret;

@@ -188,14 +188,10 @@ void rdma_ep_close_id(struct rdma_ep *ep)
 /* No more events: those there are go to @list, threads that wait are woken. */
 static void rdma_ep_silence(struct rdma_ep *ep, struct list_head *list)
 {
-	struct rdma_ep_event *ev;
-
 	spin_lock(&ep->ctx->ev_lock);
 	ep->dead = true;
 	rdma_ep_set_channel(ep, NULL);
 	list_splice_tail_init(&ep->events, list);
-	list_for_each_entry(ev, list, ep_node)
-		list_del_init(&ev->channel_node);
 	wake_up_interruptible_all(&ep->wq);
 	spin_unlock(&ep->ctx->ev_lock);
 }
@@ -375,15 +371,16 @@ static int rdma_ep_create_resolved(struct rdma_ep_call *call, struct rdma_ep *ep
 {
 	struct rdma_ep_create_ep *cmd = call->cmd;
 	bool then_route = !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE);
+	u32 types = then_route ? RDMA_EP_COMPLETES_ADDR_AND_ROUTE : RDMA_EP_COMPLETES_ADDR;
 	struct rdma_ep_taken t;
 	int ret;
 
-	rdma_ep_wait_begin(ep);
+	rdma_ep_wait_begin(ep, types);
 	mutex_lock(&ep->lock);
 	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms, then_route);
 	mutex_unlock(&ep->lock);
 	if (!ret)
-		ret = rdma_ep_wait_for(ep, RDMA_EP_COMPLETES_RESOLVE, &t);
+		ret = rdma_ep_wait_for(ep, types, &t);
 	rdma_ep_wait_end(ep);
 	/* There was one, and we alone know the endpoint: the device has gone. */
 	if (ret == -ENODATA)
@@ -461,7 +458,12 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 {
 	struct rdma_ep_destroy *cmd = call->cmd;
 	struct rdma_ep *ep;
+	u32 i;
 
+	if (cmd->num_fds > RDMA_EP_DESTROY_FDS)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "%u file descriptors, there is room for %u", cmd->num_fds,
+				    RDMA_EP_DESTROY_FDS);
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
@@ -472,6 +474,11 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 	}
 	cmd->out_discarded = rdma_ep_teardown(ep);
 	rdma_ep_put(ep);
+
+	cmd->out_idle = 0;
+	for (i = 0; i < cmd->num_fds; i++)
+		if (rdma_ep_file_idle(cmd->fd[i]))
+			cmd->out_idle |= 1 << i;
 
 	/* The endpoint is gone; a bad address can only cost the count. */
 	return rdma_ep_respond(call);

@@ -24,34 +24,23 @@ void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep)
 	ev->ep = ep;
 }
 
-static struct kmem_cache *rdma_ep_event_cache;
-
-/* That there is one keeps slab from zeroing (init_on_alloc) what we zero. */
-static void rdma_ep_event_construct(void *more)
+/**
+ * rdma_ep_event_alloc - memory for an event that carries something
+ * @ep: the endpoint it will happen on
+ * @room: bytes of private data that it can take
+ * @gfp: how to allocate
+ *
+ * Return: the event, for rdma_ep_event_queue() or rdma_ep_event_unalloc(), or
+ * NULL.
+ */
+struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_t gfp)
 {
-}
-
-int rdma_ep_event_cache_init(void)
-{
-	rdma_ep_event_cache = kmem_cache_create("rdma_ep_event", sizeof(struct rdma_ep_event_more),
-						0, SLAB_ACCOUNT, rdma_ep_event_construct);
-	return rdma_ep_event_cache ? 0 : -ENOMEM;
-}
-
-void rdma_ep_event_cache_exit(void)
-{
-	kmem_cache_destroy(rdma_ep_event_cache);
-}
-
-struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, gfp_t gfp)
-{
-	struct rdma_ep_event_more *more = kmem_cache_alloc(rdma_ep_event_cache, gfp);
+	struct rdma_ep_event_more *more = kzalloc(struct_size(more, data, room), gfp);
 
 	if (more) {
-		/* Of the data no more is ever read than was written. */
-		memset(more, 0, offsetof(struct rdma_ep_event_more, data));
 		rdma_ep_event_init(&more->ev, ep);
 		more->ev.more = true;
+		more->room = room;
 	}
 	return more;
 }
@@ -59,8 +48,7 @@ struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, gfp_t gfp)
 /* Frees the memory of an event that was never queued, or NULL. */
 void rdma_ep_event_unalloc(struct rdma_ep_event_more *more)
 {
-	if (more)
-		kmem_cache_free(rdma_ep_event_cache, more);
+	kfree(more);
 }
 
 /* Frees an event that is on no list. A request takes its endpoint with it. */
@@ -76,10 +64,13 @@ void rdma_ep_event_free(struct rdma_ep_event *ev)
 	rdma_ep_event_unalloc(more);
 }
 
+/* Unless somebody waits for it at the endpoint, who will take it. */
 static void rdma_ep_event_to_channel(struct rdma_ep_event *ev)
 {
 	struct rdma_ep_channel *channel = ev->ep->channel;
 
+	if (!channel || ev->ep->wanted & BIT(ev->type))
+		return;
 	list_add_tail(&ev->channel_node, &channel->events);
 	wake_up_interruptible_poll(&channel->wq, EPOLLIN | EPOLLRDNORM);
 }
@@ -100,8 +91,11 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 
 	lockdep_assert_held(&ep->ctx->ev_lock);
 
-	if (!list_empty(&ev->ep_node))
+	if (!list_empty(&ev->ep_node)) {
+		/* Nobody is told, but what was under way may have ended. */
+		wake_up_interruptible_all(&ep->wq);
 		return;
+	}
 	ev->type = type;
 	ev->status = status;
 	ev->time_ns = ktime_get_ns();
@@ -109,13 +103,12 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, status);
 	if (ep->waiters)
 		wake_up_interruptible_all(&ep->wq);
-	else if (ep->channel)
-		rdma_ep_event_to_channel(ev);
+	rdma_ep_event_to_channel(ev);
 }
 
 /**
  * rdma_ep_event_expose - put on the channel what is only at the endpoint
- * @ep: the endpoint, with a channel and without waiters
+ * @ep: the endpoint. What its waiters want stays there.
  *
  * Context: the caller holds ev_lock.
  */
@@ -187,9 +180,9 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t)
 		if (ev->type == RDMA_EP_EVENT_USER)
 			ep->num_user++;
 		list_add(&ev->ep_node, &ep->events);
-		if (ep->waiters) {
+		if (ep->waiters)
 			wake_up_interruptible_all(&ep->wq);
-		} else if (ep->channel) {
+		if (ep->channel && !(ep->wanted & BIT(ev->type))) {
 			list_add(&ev->channel_node, &ep->channel->events);
 			wake_up_interruptible_poll(&ep->channel->wq, EPOLLIN | EPOLLRDNORM);
 		}
@@ -278,7 +271,7 @@ int rdma_ep_write_event(struct rdma_ep_call *call)
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
 
-	more = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
+	more = rdma_ep_event_alloc(ep, 0, GFP_KERNEL_ACCOUNT);
 	if (!more) {
 		rdma_ep_put(ep);
 		return -ENOMEM;

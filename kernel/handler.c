@@ -18,10 +18,20 @@
 #include "private.h"
 #include "trace.h"
 
+static u8 rdma_ep_data_len(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return id->qp_type == IB_QPT_UD ? event->param.ud.private_data_len :
+					  event->param.conn.private_data_len;
+}
+
 static void rdma_ep_fill_data(struct rdma_ep_event_more *more, const void *data, u8 len)
 {
 	if (!data || !len)
 		return;
+	if (len > more->room) {
+		more->flags |= RDMA_EP_REC_NO_DATA;
+		return;
+	}
 	memcpy(more->data, data, len);
 	more->param.private_data_len = len;
 	more->flags |= RDMA_EP_REC_DATA;
@@ -109,7 +119,7 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	child = rdma_ep_alloc(ctx, GFP_KERNEL_ACCOUNT);
 	if (IS_ERR(child))
 		return rdma_ep_refuse(listener, id);
-	more = rdma_ep_event_alloc(listener, GFP_KERNEL_ACCOUNT);
+	more = rdma_ep_event_alloc(listener, rdma_ep_data_len(id, event), GFP_KERNEL_ACCOUNT);
 	if (!more)
 		goto no_event;
 
@@ -156,8 +166,11 @@ static bool rdma_ep_completes(u8 op, u8 type, u8 *state)
 		*state = RDMA_EP_STATE_ADDR_RESOLVED;
 		return op == RDMA_EP_OP_RESOLVE;
 	case RDMA_EP_EVENT_ADDRINFO_RESOLVED:
+		*state = RDMA_EP_STATE_ADDR_RESOLVED;
+		return op == RDMA_EP_OP_SERVICE;
 	case RDMA_EP_EVENT_ADDRINFO_ERROR:
-		return op == RDMA_EP_OP_SERVICE; /* the state stays what it is */
+		*state = RDMA_EP_STATE_BOUND;
+		return op == RDMA_EP_OP_SERVICE;
 	case RDMA_EP_EVENT_CONNECT_RESPONSE:
 		*state = RDMA_EP_STATE_RESPONDED;
 		return op == RDMA_EP_OP_CONNECT;
@@ -170,9 +183,35 @@ static bool rdma_ep_completes(u8 op, u8 type, u8 *state)
 	}
 }
 
-static bool rdma_ep_attempt_over(const struct rdma_ep *ep)
+/* Has what an event could be about ended before, with an event of its own? */
+static bool rdma_ep_is_over(const struct rdma_ep *ep)
 {
-	return ep->state == RDMA_EP_STATE_FAILED || ep->state == RDMA_EP_STATE_DISCONNECTED;
+	return ep->state == RDMA_EP_STATE_FAILED || ep->state == RDMA_EP_STATE_DISCONNECTED ||
+	       ep->state == RDMA_EP_STATE_REMOVED;
+}
+
+/*
+ * If this ends the operation under way, take the event that was reserved for
+ * it. False if there is nothing to report: each attempt to connect has one end.
+ */
+static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_event *event,
+			  struct rdma_ep_event_more **more)
+{
+	u8 state = ep->state;
+
+	if (rdma_ep_completes(ep->op, event->event, &state)) {
+		swap(*more, ep->op_event);
+		ep->op = RDMA_EP_OP_NONE;
+	} else if (rdma_ep_is_over(ep)) {
+		return false;
+	} else if (event->event == RDMA_CM_EVENT_UNREACHABLE) {
+		/* A neighbour has changed its address: the connection may live on. */
+		return true;
+	}
+	rdma_ep_set_state(ep, state);
+	if (state == RDMA_EP_STATE_FAILED)
+		ep->disconnecting = false;
+	return true;
 }
 
 /*
@@ -182,38 +221,29 @@ static bool rdma_ep_attempt_over(const struct rdma_ep *ep)
 static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 				      struct rdma_cm_event *event)
 {
-	struct rdma_ep_event_more *more = NULL, *spare = NULL;
-	u8 state;
+	struct rdma_ep_event_more *more = NULL;
+	bool report;
 
 	if (!READ_ONCE(ep->op_event))
-		spare = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		more = rdma_ep_event_alloc(ep, RDMA_EP_EVENT_ROOM,
+					   GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 
 	spin_lock(&ep->ctx->ev_lock);
-	state = ep->state;
-	if (rdma_ep_completes(ep->op, event->event, &state)) {
-		swap(more, ep->op_event);
-		ep->op = RDMA_EP_OP_NONE;
-	} else if (rdma_ep_attempt_over(ep)) {
-		goto unlock; /* one end per attempt */
-	} else {
-		swap(more, spare);
-	}
-	rdma_ep_set_state(ep, state);
-	if (state == RDMA_EP_STATE_FAILED)
-		ep->disconnecting = false;
-	if (ep->dead)
-		goto unlock;
-	if (more) {
+	report = rdma_ep_claim(ep, event, &more);
+	spin_unlock(&ep->ctx->ev_lock);
+
+	/* Without the lock: a driver may have a say in it, and sleep. */
+	if (report && more)
 		rdma_ep_fill(more, id, event);
-		rdma_ep_event_queue(&more->ev, event->event, event->status);
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (report && !ep->dead) {
+		rdma_ep_event_queue(more ? &more->ev : &ep->slots[RDMA_EP_SLOT_CONN], event->event,
+				    event->status);
 		more = NULL;
-	} else {
-		rdma_ep_event_queue(&ep->slots[RDMA_EP_SLOT_CONN], event->event, event->status);
 	}
-unlock:
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
-	rdma_ep_event_unalloc(spare);
 }
 
 static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
@@ -234,7 +264,7 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
 		if (!ep->dead) {
 			kref_get(&ep->kref);
 			if (!queue_work(rdma_ep_wq, &ep->close_work))
-				kref_put(&ep->kref, rdma_ep_release);
+				rdma_ep_put(ep);
 		}
 		break;
 	default:

@@ -79,7 +79,7 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW(RDMA_EP_CREATE_EP, rdma_ep_create_ep, out_serial,
 		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE | RDMA_EP_CREATE_EP_NO_ROUTE,
 		    rdma_ep_create_ep),
-	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, out_discarded, 0, rdma_ep_destroy),
+	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, fd, 0, rdma_ep_destroy),
 	RDMA_EP_ROW(RDMA_EP_BIND, rdma_ep_bind, addr, 0, rdma_ep_bind),
 	RDMA_EP_ROW(RDMA_EP_RESOLVE_ADDR, rdma_ep_resolve_addr, reserved,
 		    WAIT_FLAGS | RDMA_EP_RESOLVE_THEN_ROUTE, rdma_ep_resolve_addr),
@@ -123,7 +123,7 @@ static_assert(sizeof(struct rdma_ep_get_info) == 48);
 static_assert(sizeof(struct rdma_ep_create_channel) == 24);
 static_assert(sizeof(struct rdma_ep_create) == 48);
 static_assert(sizeof(struct rdma_ep_create_ep) == 192);
-static_assert(sizeof(struct rdma_ep_destroy) == 24);
+static_assert(sizeof(struct rdma_ep_destroy) == 48);
 static_assert(sizeof(struct rdma_ep_bind) == 96);
 static_assert(sizeof(struct rdma_ep_resolve_addr) == 168);
 static_assert(sizeof(struct rdma_ep_resolve_route) == 40);

@@ -23,7 +23,7 @@ unsigned int rdma_ep_max_backlog = 1024;
 module_param_named(max_backlog, rdma_ep_max_backlog, uint, 0644);
 MODULE_PARM_DESC(max_backlog, "Unread connection requests of one listener, at most");
 
-/* Tears endpoints down: when a device is removed, and when a context closes. */
+/* Destroys ids: of removed devices, closed contexts, connects given up. */
 struct workqueue_struct *rdma_ep_wq;
 
 static int rdma_ep_open(struct inode *inode, struct file *file)
@@ -86,13 +86,10 @@ static int __init rdma_ep_init(void)
 	ret = rdma_ep_cache_init();
 	if (ret)
 		return ret;
-	ret = rdma_ep_event_cache_init();
-	if (ret)
-		goto cache_exit;
 	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
 	if (!rdma_ep_wq) {
 		ret = -ENOMEM;
-		goto event_cache_exit;
+		goto cache_exit;
 	}
 	ret = misc_register(&rdma_ep_misc);
 	if (ret)
@@ -101,8 +98,6 @@ static int __init rdma_ep_init(void)
 
 destroy_wq:
 	destroy_workqueue(rdma_ep_wq);
-event_cache_exit:
-	rdma_ep_event_cache_exit();
 cache_exit:
 	rdma_ep_cache_exit();
 	return ret;
@@ -112,7 +107,6 @@ static void __exit rdma_ep_exit(void)
 {
 	misc_deregister(&rdma_ep_misc);
 	destroy_workqueue(rdma_ep_wq);
-	rdma_ep_event_cache_exit();
 	rdma_ep_cache_exit();
 }
 

@@ -43,8 +43,8 @@ static struct rdma_ep_group *rdma_ep_group_alloc(struct rdma_ep *ep, u64 cookie,
 
 	if (!group)
 		return NULL;
-	group->join_event = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
-	group->error_event = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
+	group->join_event = rdma_ep_event_alloc(ep, 0, GFP_KERNEL_ACCOUNT);
+	group->error_event = rdma_ep_event_alloc(ep, 0, GFP_KERNEL_ACCOUNT);
 	if (!group->join_event || !group->error_event) {
 		rdma_ep_group_free(group);
 		return NULL;
@@ -82,10 +82,14 @@ struct rdma_ep_event_more *rdma_ep_group_event(struct rdma_cm_event *event)
 void rdma_ep_group_free_all(struct rdma_ep *ep)
 {
 	struct rdma_ep_group *group, *next;
+	LIST_HEAD(groups);
 
-	list_for_each_entry_safe(group, next, &ep->groups, node)
+	/* One who was about to leave finds no id, and looks no further. */
+	mutex_lock(&ep->lock);
+	list_splice_init(&ep->groups, &groups);
+	mutex_unlock(&ep->lock);
+	list_for_each_entry_safe(group, next, &groups, node)
 		rdma_ep_group_free(group);
-	INIT_LIST_HEAD(&ep->groups);
 }
 
 static int rdma_ep_join_state(struct rdma_ep_call *call, u32 join_flags)
@@ -117,6 +121,10 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 		if (!memcmp(&group->addr, addr, rdma_addr_size(addr)))
 			return rdma_ep_fail(call, -EADDRINUSE, RDMA_EP_REASON_ADDR_IN_USE,
 					    "the group is joined already");
+
+	if (ep->last_group == U32_MAX)
+		return rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
+				    "the endpoint has used up the handles of its groups");
 
 	group = rdma_ep_group_alloc(ep, cmd->cookie, addr);
 	if (!group)
@@ -150,14 +158,15 @@ static struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
 static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 handle,
 				u32 *discarded)
 {
-	struct rdma_ep_group *group = rdma_ep_group_find(ep, handle);
+	struct rdma_ep_group *group;
 
+	/* What destroys the id leaves for us. */
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	group = rdma_ep_group_find(ep, handle);
 	if (!group)
 		return rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
 				    "the endpoint has joined no group %u", handle);
-	/* Its teardown, which may still be at it, leaves for us. */
-	if (!ep->id)
-		return rdma_ep_fail_no_id(call, ep);
 	rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
 	list_del(&group->node);
 	*discarded = rdma_ep_group_discard(ep, handle);

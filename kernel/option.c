@@ -180,7 +180,7 @@ static int rdma_ep_set_path_locked(struct rdma_ep_call *call, struct rdma_ep *ep
 		return ret;
 	ret = rdma_set_ib_path(ep->id, path);
 	if (ret) {
-		rdma_ep_op_abort(ep, RDMA_EP_STATE_ADDR_RESOLVED);
+		rdma_ep_op_end(ep, RDMA_EP_STATE_ADDR_RESOLVED);
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_VALUE, "the path cannot be used");
 	}
 	rdma_lock_handler(ep->id);

@@ -122,6 +122,7 @@ struct rdma_ep_event {
  * @param: parameters, private data left out
  * @ah: datagram: address handle attributes
  * @ece: enhanced connection establishment
+ * @room: size of @data
  * @data: private data
  */
 struct rdma_ep_event_more {
@@ -133,8 +134,12 @@ struct rdma_ep_event_more {
 	struct rdma_conn_param param;
 	struct ib_uverbs_ah_attr ah;
 	struct rdma_ucm_ece ece;
-	u8 data[RDMA_EP_MAX_DATA];
+	u8 room;
+	u8 data[];
 };
+
+/* What rdma_cm's one byte for the length of private data can say. */
+#define RDMA_EP_EVENT_ROOM U8_MAX
 
 /* Events that happen unasked: each has its place in the endpoint. */
 enum rdma_ep_slot {
@@ -147,10 +152,13 @@ enum rdma_ep_slot {
 };
 
 /* Events that end the wait for an operation, as bits. */
-#define RDMA_EP_COMPLETES_RESOLVE                                             \
-	(BIT(RDMA_EP_EVENT_ADDR_RESOLVED) | BIT(RDMA_EP_EVENT_ADDR_ERROR) |   \
-	 BIT(RDMA_EP_EVENT_ROUTE_RESOLVED) | BIT(RDMA_EP_EVENT_ROUTE_ERROR) | \
+#define RDMA_EP_COMPLETES_ADDR                                              \
+	(BIT(RDMA_EP_EVENT_ADDR_RESOLVED) | BIT(RDMA_EP_EVENT_ADDR_ERROR) | \
 	 BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
+#define RDMA_EP_COMPLETES_ROUTE                                               \
+	(BIT(RDMA_EP_EVENT_ROUTE_RESOLVED) | BIT(RDMA_EP_EVENT_ROUTE_ERROR) | \
+	 BIT(RDMA_EP_EVENT_DEVICE_REMOVAL))
+#define RDMA_EP_COMPLETES_ADDR_AND_ROUTE (RDMA_EP_COMPLETES_ROUTE | BIT(RDMA_EP_EVENT_ADDR_ERROR))
 #define RDMA_EP_COMPLETES_CONNECT                                               \
 	(BIT(RDMA_EP_EVENT_CONNECT_RESPONSE) | BIT(RDMA_EP_EVENT_ESTABLISHED) | \
 	 BIT(RDMA_EP_EVENT_REJECTED) | BIT(RDMA_EP_EVENT_UNREACHABLE) |         \
@@ -205,16 +213,18 @@ struct rdma_ep_options {
  * @channel_node: on rdma_ep_channel::eps (ev_lock)
  * @events: all events not read yet (ev_lock)
  * @wq: who waits in an ioctl
- * @waiters: how many (ev_lock). While there are some, new events are not put
+ * @waiters: how many (ev_lock)
+ * @wanted: the events that they wait for, as bits (ev_lock). Those are not put
  *	on the channel, since a waiter will take them.
  * @num_user: RDMA_EP_EVENT_USER events not read yet (ev_lock)
  * @state: enum rdma_ep_state (ev_lock to write)
  * @op: enum rdma_ep_op (ev_lock)
  * @dead: being destroyed: no more events (ev_lock)
- * @then_route: go on to route resolution by ourselves (handler lock)
+ * @then_route: go on to route resolution by ourselves. Set before the
+ *	operation starts, and the handler's from then on.
  * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
  * @disconnected: rdma_disconnect() was called (ev_lock)
- * @route_timeout_ms: for @then_route (handler lock)
+ * @route_timeout_ms: for @then_route, likewise
  * @born_s: when it was made, in s of CLOCK_MONOTONIC
  * @op_event: reserved for the completion of @op (ev_lock)
  * @backlog: how many requests may wait (ev_lock)
@@ -242,6 +252,7 @@ struct rdma_ep {
 	struct list_head events;
 	wait_queue_head_t wq;
 	u32 waiters;
+	u32 wanted;
 	u32 num_user;
 	u8 qp_type;
 	u8 state;
@@ -300,7 +311,7 @@ struct rdma_ep_call {
  * struct rdma_ep_new_channel - the channel that a call finds or makes
  * @channel: with a reference, or NULL
  * @file: if it was made: its file, not installed yet
- * @fd: if it was made: its file descriptor; otherwise -1
+ * @fd: if it was made: its file descriptor; otherwise the caller's, or -1
  */
 struct rdma_ep_new_channel {
 	struct rdma_ep_channel *channel;
@@ -330,6 +341,7 @@ const char *rdma_ep_state_name(unsigned int state);
 const char *rdma_ep_state_symbol(unsigned int state);
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what);
 int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep);
+int rdma_ep_fail_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int err);
 int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
 		      const struct sockaddr *addr);
 int rdma_ep_fail_resolve(struct rdma_ep_call *call, int err);
@@ -365,13 +377,12 @@ int rdma_ep_want_channel(struct rdma_ep_call *call, struct rdma_ep_new_channel *
 void rdma_ep_unwant_channel(struct rdma_ep_new_channel *want);
 void rdma_ep_keep_channel(struct rdma_ep_new_channel *want);
 void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel);
+bool rdma_ep_channel_attached(struct file *file);
 bool rdma_ep_nonblock(struct rdma_ep *ep);
 int rdma_ep_create_channel(struct rdma_ep_call *call);
 
 /* event.c */
-int rdma_ep_event_cache_init(void);
-void rdma_ep_event_cache_exit(void);
-struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, gfp_t gfp);
+struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_t gfp);
 void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep);
 void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status);
 void rdma_ep_event_expose(struct rdma_ep *ep);
@@ -389,13 +400,13 @@ int rdma_ep_write_event(struct rdma_ep_call *call);
 int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /* wait.c */
-int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle,
+int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle, u32 types,
 			 u64 record_uptr, u32 record_len);
 void rdma_ep_wait_finish(struct rdma_ep_call *call, struct rdma_ep *ep);
 int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op, u32 from,
 		     u8 to, const char *what);
-void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state);
-void rdma_ep_wait_begin(struct rdma_ep *ep);
+void rdma_ep_op_end(struct rdma_ep *ep, u8 state);
+void rdma_ep_wait_begin(struct rdma_ep *ep, u32 types);
 void rdma_ep_wait_end(struct rdma_ep *ep);
 int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t);
 int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
@@ -447,5 +458,8 @@ int rdma_ep_get_option(struct rdma_ep_call *call);
 /* service.c */
 int rdma_ep_resolve_service(struct rdma_ep_call *call);
 int rdma_ep_query_services(struct rdma_ep_call *call);
+
+/* files.c */
+bool rdma_ep_file_idle(int fd);
 
 #endif /* RDMA_EP_PRIVATE_H */

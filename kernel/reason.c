@@ -6,6 +6,7 @@
 #include <linux/inet.h>
 #include <linux/netdevice.h>
 #include <net/ipv6.h>
+#include <rdma/ib.h>
 #include <rdma/ib_addr.h>
 
 #include "private.h"
@@ -79,19 +80,43 @@ const char *rdma_ep_state_symbol(unsigned int state)
 
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what)
 {
+	u8 state = READ_ONCE(ep->state);
+
+	/* Its id may not have been destroyed yet. */
+	if (state == RDMA_EP_STATE_REMOVED)
+		return rdma_ep_fail_no_id(call, ep);
 	return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE, "cannot %s: the endpoint is %s",
-			    what, rdma_ep_state_name(READ_ONCE(ep->state)));
+			    what, rdma_ep_state_name(state));
+}
+
+/* There is no event to wait for, or none yet: say why. */
+int rdma_ep_fail_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int err)
+{
+	switch (err) {
+	case -ECANCELED:
+	case -ENODEV:
+		return rdma_ep_fail_no_id(call, ep);
+	case -ENODATA:
+		return rdma_ep_fail(call, err, RDMA_EP_REASON_STATE,
+				    "nothing is under way, or another thread has got its event");
+	default:
+		return err;
+	}
 }
 
 /* The endpoint has no rdma_cm_id any more: say why. */
 int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep)
 {
+	if (READ_ONCE(ep->dead))
+		return rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
+				    "another thread destroyed the endpoint");
 	if (READ_ONCE(ep->state) == RDMA_EP_STATE_FAILED)
 		return rdma_ep_fail_state(call, ep, "go on");
 	return rdma_ep_fail(call, -ENODEV, RDMA_EP_REASON_DEVICE_REMOVED,
 			    "the RDMA device was removed; the endpoint can only be destroyed");
 }
 
+/* The port; of an InfiniBand service id, its last two bytes. */
 static u16 rdma_ep_port(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
@@ -99,6 +124,8 @@ static u16 rdma_ep_port(const struct sockaddr *addr)
 		return be16_to_cpu(((const struct sockaddr_in *)addr)->sin_port);
 	case AF_INET6:
 		return be16_to_cpu(((const struct sockaddr_in6 *)addr)->sin6_port);
+	case AF_IB:
+		return be64_to_cpu(((const struct sockaddr_ib *)addr)->sib_sid);
 	default:
 		return 0;
 	}
@@ -158,7 +185,8 @@ int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
 
 	switch (err) {
 	case -EADDRNOTAVAIL:
-		if (!rdma_ep_any_addr(addr) && !rdma_ep_netdev_of(ep, addr, name))
+		if (addr->sa_family != AF_IB && !rdma_ep_any_addr(addr) &&
+		    !rdma_ep_netdev_of(ep, addr, name))
 			return rdma_ep_fail(call, err, RDMA_EP_REASON_ADDR_NOT_LOCAL,
 					    "no netdev in this network namespace has the address");
 		if (!port)

@@ -346,7 +346,7 @@ int rdma_ep_record_answer(struct rdma_ep_call *call, struct rdma_ep *ep, u32 par
 	rec.cookie = ep->cookie;
 	rec.serial = ep->serial;
 
-	ret = rdma_ep_fill_parts(&rec, ep, parts, must);
+	ret = parts ? rdma_ep_fill_parts(&rec, ep, parts, must) : 0;
 	if (ret == -ENODEV)
 		return rdma_ep_fail_no_id(call, ep);
 	if (ret)

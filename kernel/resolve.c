@@ -167,26 +167,31 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 		if (old_state == RDMA_EP_STATE_IDLE)
 			old_state = rdma_ep_settle(ep);
 		ep->then_route = false;
-		rdma_ep_op_abort(ep, old_state);
+		rdma_ep_op_end(ep, old_state);
+		/* The source address is bound to by the way. */
+		if (src && (ret == -EADDRNOTAVAIL || ret == -EADDRINUSE || ret == -EACCES))
+			return rdma_ep_fail_bind(call, ep, ret, src);
 		rdma_ep_fail_resolve(call, ret);
 	}
 	return ret;
 }
 
 /* Wait for, and report, what completes a resolution, if the caller asks. */
-static int rdma_ep_resolve_wait(struct rdma_ep_call *call, struct rdma_ep *ep, u64 record_uptr,
-				u32 record_len)
+static int rdma_ep_resolve_wait(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
+				u64 record_uptr, u32 record_len)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
 
 	if (!(hdr->flags & RDMA_EP_F_WAIT))
 		return 0;
-	return rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_RESOLVE, record_uptr, record_len);
+	return rdma_ep_wait_report(call, ep, types, record_uptr, record_len);
 }
 
 int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 {
 	struct rdma_ep_resolve_addr *cmd = call->cmd;
+	bool then_route = cmd->hdr.flags & RDMA_EP_RESOLVE_THEN_ROUTE;
+	u32 types = then_route ? RDMA_EP_COMPLETES_ADDR_AND_ROUTE : RDMA_EP_COMPLETES_ADDR;
 	struct sockaddr *src, *dst;
 	struct rdma_ep *ep;
 	int ret;
@@ -200,7 +205,7 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 	dst = rdma_ep_sockaddr(call, &cmd->dst, false);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, types, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -208,13 +213,13 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 		mutex_lock(&ep->lock);
 		if (ep->id)
 			ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms,
-						     cmd->hdr.flags & RDMA_EP_RESOLVE_THEN_ROUTE);
+						     then_route);
 		else
 			ret = rdma_ep_fail_no_id(call, ep);
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret)
-		ret = rdma_ep_resolve_wait(call, ep, cmd->record_uptr, cmd->record_len);
+		ret = rdma_ep_resolve_wait(call, ep, types, cmd->record_uptr, cmd->record_len);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }
@@ -231,7 +236,7 @@ static int rdma_ep_route_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u
 		return ret;
 	ret = rdma_resolve_route(ep->id, timeout_ms);
 	if (ret) {
-		rdma_ep_op_abort(ep, RDMA_EP_STATE_ADDR_RESOLVED);
+		rdma_ep_op_end(ep, RDMA_EP_STATE_ADDR_RESOLVED);
 		rdma_ep_fail_resolve(call, ret);
 	}
 	return ret;
@@ -246,7 +251,8 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 	if (cmd->reserved)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
 				    "reserved field is not 0");
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_ROUTE, cmd->record_uptr,
+				   cmd->record_len);
 	if (ret)
 		return ret;
 
@@ -256,7 +262,8 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret)
-		ret = rdma_ep_resolve_wait(call, ep, cmd->record_uptr, cmd->record_len);
+		ret = rdma_ep_resolve_wait(call, ep, RDMA_EP_COMPLETES_ROUTE, cmd->record_uptr,
+					   cmd->record_len);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }

@@ -9,7 +9,6 @@
 
 static int rdma_ep_resolve_service_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
 {
-	u8 state = ep->state;
 	int ret;
 
 	if (!ep->id)
@@ -17,15 +16,13 @@ static int rdma_ep_resolve_service_locked(struct rdma_ep_call *call, struct rdma
 	if (!ep->id->device)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
 				    "the endpoint is not bound to a device");
-	/* The state stays what it is. */
-	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_SERVICE,
-			       BIT(RDMA_EP_STATE_BOUND) | BIT(RDMA_EP_STATE_ADDR_RESOLVED), state,
-			       "resolve a service");
+	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_SERVICE, BIT(RDMA_EP_STATE_BOUND),
+			       RDMA_EP_STATE_RESOLVING_ADDR, "resolve a service");
 	if (ret)
 		return ret;
 	ret = rdma_ep_cm_resolve_service(ep->id, call->cmd);
 	if (ret) {
-		rdma_ep_op_abort(ep, state);
+		rdma_ep_op_end(ep, RDMA_EP_STATE_BOUND);
 		rdma_ep_fail(call, ret, RDMA_EP_REASON_KERNEL,
 			     "services cannot be resolved on this port");
 	}
@@ -48,7 +45,8 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 	if (!cmd->by)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
 				    "neither a service id nor a name to look for");
-	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, cmd->record_uptr, cmd->record_len);
+	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_SERVICE, cmd->record_uptr,
+				   cmd->record_len);
 	if (ret)
 		return ret;
 

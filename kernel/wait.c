@@ -24,12 +24,13 @@
 int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op, u32 from,
 		     u8 to, const char *what)
 {
+	bool carries_data = op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
 	struct rdma_ep_event_more *more;
 	int ret = 0;
 
 	lockdep_assert_held(&ep->lock);
 
-	more = rdma_ep_event_alloc(ep, GFP_KERNEL_ACCOUNT);
+	more = rdma_ep_event_alloc(ep, carries_data ? RDMA_EP_EVENT_ROOM : 0, GFP_KERNEL_ACCOUNT);
 	if (!more)
 		return -ENOMEM;
 
@@ -40,8 +41,6 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	} else if (ep->op != RDMA_EP_OP_NONE) {
 		ret = rdma_ep_fail(call, -EBUSY, RDMA_EP_REASON_BUSY, "the endpoint is still %s",
 				   rdma_ep_state_name(ep->state));
-	} else if (ep->state == RDMA_EP_STATE_REMOVED) {
-		ret = rdma_ep_fail_no_id(call, ep);
 	} else if (!(from & BIT(ep->state))) {
 		ret = rdma_ep_fail_state(call, ep, what);
 	} else {
@@ -54,8 +53,8 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	return ret;
 }
 
-/* The operation could not be started: as if it had not been begun. */
-void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state)
+/* No event will end the operation: it was not started, or needs none. */
+void rdma_ep_op_end(struct rdma_ep *ep, u8 state)
 {
 	struct rdma_ep_event_more *more = NULL;
 
@@ -65,50 +64,63 @@ void rdma_ep_op_abort(struct rdma_ep *ep, u8 old_state)
 	if (ep->op != RDMA_EP_OP_NONE) {
 		ep->op = RDMA_EP_OP_NONE;
 		swap(more, ep->op_event);
-		rdma_ep_set_state(ep, old_state);
+		rdma_ep_set_state(ep, state);
+		wake_up_interruptible_all(&ep->wq);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
 }
 
-/* From now on this thread waits at the endpoint. */
-void rdma_ep_wait_begin(struct rdma_ep *ep)
+/* From now on this thread waits at the endpoint for events of @types. */
+void rdma_ep_wait_begin(struct rdma_ep *ep, u32 types)
 {
 	spin_lock(&ep->ctx->ev_lock);
 	ep->waiters++;
+	ep->wanted |= types;
 	spin_unlock(&ep->ctx->ev_lock);
 }
 
 void rdma_ep_wait_end(struct rdma_ep *ep)
 {
 	spin_lock(&ep->ctx->ev_lock);
-	if (!--ep->waiters && ep->channel)
+	if (!--ep->waiters) {
+		ep->wanted = 0;
 		rdma_ep_event_expose(ep);
+	}
 	spin_unlock(&ep->ctx->ev_lock);
 }
 
-/*
- * Take the first event of one of @types; -EAGAIN if there is none yet. For an
- * operation there may never be one: another thread has taken it.
- */
+/* Why there is no event: it may yet come, or never. */
+static int rdma_ep_wait_none(struct rdma_ep *ep, u32 types)
+{
+	lockdep_assert_held(&ep->ctx->ev_lock);
+
+	if (ep->dead)
+		return -ECANCELED;
+	if (types == RDMA_EP_COMPLETES_ANY)
+		return ep->state == RDMA_EP_STATE_REMOVED ? -ENODEV : -EAGAIN;
+	/* Another thread may have taken what ended the operation. */
+	if (ep->op == RDMA_EP_OP_NONE && !ep->disconnecting)
+		return -ENODATA;
+	return -EAGAIN;
+}
+
+/* Take the first event of @types, or (@t is NULL) see whether there is one. */
 static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
 	struct rdma_ep_event *ev;
-	int ret = -EAGAIN;
+	int ret;
 
 	spin_lock(&ep->ctx->ev_lock);
+	ret = rdma_ep_wait_none(ep, types);
 	list_for_each_entry(ev, &ep->events, ep_node) {
 		if (!(types & BIT(ev->type)))
 			continue;
-		rdma_ep_event_take(ev, t);
+		if (t)
+			rdma_ep_event_take(ev, t);
 		ret = 0;
 		break;
 	}
-	if (ret && ep->dead)
-		ret = -ECANCELED;
-	else if (ret && types != RDMA_EP_COMPLETES_ANY && ep->op == RDMA_EP_OP_NONE &&
-		 !ep->disconnecting)
-		ret = -ENODATA;
 	spin_unlock(&ep->ctx->ev_lock);
 	return ret;
 }
@@ -119,8 +131,8 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
  * @types: bits of enum rdma_ep_event_type
  * @t: receives the event
  *
- * Return: 0, -ERESTARTSYS, -ECANCELED when the endpoint is destroyed, or
- * -ENODATA when no such event will come, since nothing is under way.
+ * Return: 0, -ERESTARTSYS, or why no such event will come: -ECANCELED
+ * (destroyed), -ENODEV (removed), -ENODATA (nothing is under way).
  */
 int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
@@ -139,6 +151,7 @@ int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
  * @call: the call
  * @ep: receives the endpoint, with a reference
  * @handle: its handle
+ * @types: bits of the events that it may wait for
  * @record_uptr: where the record goes
  * @record_len: bytes there
  *
@@ -147,7 +160,7 @@ int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
  *
  * Return: 0 or a negative errno.
  */
-int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle,
+int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 handle, u32 types,
 			 u64 record_uptr, u32 record_len)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
@@ -163,7 +176,7 @@ int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 han
 	if (IS_ERR(*ep))
 		return PTR_ERR(*ep);
 	if (hdr->flags & RDMA_EP_F_WAIT)
-		rdma_ep_wait_begin(*ep);
+		rdma_ep_wait_begin(*ep, types);
 	return 0;
 }
 
@@ -208,20 +221,15 @@ int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types
 	struct rdma_ep_taken t;
 	int ret;
 
+	/* It will be on the channel: now, or when it has happened. */
 	if (rdma_ep_nonblock(ep))
-		return -EAGAIN;
-
-	ret = rdma_ep_wait_for(ep, types, &t);
+		ret = rdma_ep_wait_take(ep, types, NULL) ?: -EAGAIN;
+	else
+		ret = rdma_ep_wait_for(ep, types, &t);
 	if (ret == -ERESTARTSYS)
 		return rdma_ep_wait_interrupted(call);
-	if (ret == -ECANCELED)
-		return rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED,
-				    "the endpoint was destroyed");
-	if (ret == -ENODATA)
-		rdma_ep_fail(call, ret, RDMA_EP_REASON_STATE,
-			     "nothing is under way, or another thread has got its event");
 	if (ret)
-		return ret;
+		return rdma_ep_fail_wait(call, ep, ret);
 
 	rdma_ep_record_from_event(&rec, &t);
 	ret = rdma_ep_record_to_user(&rec, record_uptr, record_len);
@@ -297,14 +305,11 @@ int rdma_ep_wait(struct rdma_ep_call *call)
 	if (cmd->hdr.flags & RDMA_EP_WAIT_NOWAIT || rdma_ep_nonblock(ep)) {
 		ret = rdma_ep_wait_take(ep, RDMA_EP_COMPLETES_ANY, &t);
 	} else {
-		rdma_ep_wait_begin(ep);
+		rdma_ep_wait_begin(ep, RDMA_EP_COMPLETES_ANY);
 		ret = rdma_ep_wait_for(ep, RDMA_EP_COMPLETES_ANY, &t);
 		rdma_ep_wait_end(ep);
 	}
-	if (ret == -ECANCELED)
-		rdma_ep_fail(call, ret, RDMA_EP_REASON_DESTROYED, "the endpoint was destroyed");
-	if (!ret)
-		ret = rdma_ep_wait_deliver(call, &t);
+	ret = ret ? rdma_ep_fail_wait(call, ep, ret) : rdma_ep_wait_deliver(call, &t);
 	rdma_ep_put(ep);
 	return ret;
 }

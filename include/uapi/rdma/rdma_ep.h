@@ -348,7 +348,8 @@ struct rdma_ep_info {
 /**
  * struct rdma_ep_record - an event, or the answer to a command
  * @size: bytes of this record, a multiple of 8. A record ends where its last
- *	part ends; what is not there reads as zero.
+ *	part ends; parts before that which it lacks are zero. What is written
+ *	after it, if anything, means nothing.
  * @type: one of &enum rdma_ep_event_type
  * @ep: handle of the endpoint that the event happened on. For a connection
  *	request, the listener.
@@ -575,19 +576,31 @@ struct rdma_ep_create_ep {
 	__aligned_u64 out_serial;
 };
 
+#define RDMA_EP_DESTROY_FDS	4
+
 /**
  * struct rdma_ep_destroy - ioctl(RDMA_EP_DESTROY)
  * @hdr: no flags
  * @ep: the endpoint
  * @out_discarded: number of its events that were not read and never will be
+ * @num_fds: how many of @fd there are
+ * @out_idle: bit i is set if the file of @fd[i], now that the endpoint is gone,
+ *	could pass for a new one: nothing can be read from it, O_NONBLOCK and
+ *	O_ASYNC are off, and nothing but that descriptor refers to it: no other
+ *	descriptor, no system call, no epoll set, no endpoint
+ * @fd: file descriptors of the caller: channels, or files of any other kind
  *
- * The handle is invalid at once. Requests that nobody has read are rejected.
+ * The handle is invalid at once. The files are not touched; a caller that made
+ * them for this endpoint learns whether it may keep them for the next. Requests that nobody has read are rejected.
  * Follows rdma_destroy_id(3).
  */
 struct rdma_ep_destroy {
 	struct rdma_ep_hdr hdr;
 	__u32 ep;
 	__u32 out_discarded;
+	__u32 num_fds;
+	__u32 out_idle;
+	__s32 fd[RDMA_EP_DESTROY_FDS];
 };
 
 /**
