@@ -131,25 +131,50 @@ static u16 rdma_ep_port(const struct sockaddr *addr)
 	}
 }
 
-/* Which netdev has the address: fills @name, or returns false. */
-static bool rdma_ep_netdev_of(struct rdma_ep *ep, const struct sockaddr *addr, char *name)
+/* The netdev that has the address, with a reference, or NULL. */
+static struct net_device *rdma_ep_netdev_of(struct rdma_ep *ep, const struct sockaddr *addr)
 {
 	struct rdma_dev_addr dev_addr = {
 		.net = ep->id->route.addr.dev_addr.net,
 	};
-	struct net_device *dev;
 
 	if (addr->sa_family == AF_INET6 &&
 	    ipv6_addr_type(&((struct sockaddr_in6 *)addr)->sin6_addr) & IPV6_ADDR_LINKLOCAL)
 		dev_addr.bound_dev_if = ((struct sockaddr_in6 *)addr)->sin6_scope_id;
 	if (rdma_translate_ip(addr, &dev_addr))
-		return false;
-	dev = dev_get_by_index(dev_addr.net, dev_addr.bound_dev_if);
-	if (!dev)
-		return false;
-	strscpy(name, dev->name, IFNAMSIZ);
+		return NULL;
+	return dev_get_by_index(dev_addr.net, dev_addr.bound_dev_if);
+}
+
+static bool rdma_ep_is_local(struct rdma_ep *ep, const struct sockaddr *addr)
+{
+	struct net_device *dev = rdma_ep_netdev_of(ep, addr);
+
 	dev_put(dev);
-	return true;
+	return dev;
+}
+
+static int rdma_ep_fail_no_device(struct rdma_ep_call *call, struct rdma_ep *ep,
+				  const struct sockaddr *addr)
+{
+	struct net_device *dev = rdma_ep_netdev_of(ep, addr);
+	struct ib_device *device;
+
+	if (!dev)
+		return rdma_ep_fail(call, -ENODEV, RDMA_EP_REASON_NO_DEVICE,
+				    "no RDMA device for the address in this network namespace");
+	device = ib_device_get_by_netdev(dev, RDMA_DRIVER_UNKNOWN);
+	if (device) {
+		rdma_ep_fail(call, -ENODEV, RDMA_EP_REASON_PORT_DOWN,
+			     "RDMA device %s on netdev %s is not active", dev_name(&device->dev),
+			     dev->name);
+		ib_device_put(device);
+	} else {
+		rdma_ep_fail(call, -ENODEV, RDMA_EP_REASON_NO_DEVICE, "no RDMA device on netdev %s",
+			     dev->name);
+	}
+	dev_put(dev);
+	return -ENODEV;
 }
 
 static bool rdma_ep_any_addr(const struct sockaddr *addr)
@@ -180,13 +205,12 @@ static bool rdma_ep_any_addr(const struct sockaddr *addr)
 int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
 		      const struct sockaddr *addr)
 {
-	char name[IFNAMSIZ] = "";
 	u16 port = rdma_ep_port(addr);
 
 	switch (err) {
 	case -EADDRNOTAVAIL:
 		if (addr->sa_family != AF_IB && !rdma_ep_any_addr(addr) &&
-		    !rdma_ep_netdev_of(ep, addr, name))
+		    !rdma_ep_is_local(ep, addr))
 			return rdma_ep_fail(call, err, RDMA_EP_REASON_ADDR_NOT_LOCAL,
 					    "no netdev in this network namespace has the address");
 		if (!port)
@@ -200,11 +224,7 @@ int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
 		return rdma_ep_fail(call, err, RDMA_EP_REASON_ADDR_PRIVILEGED,
 				    "port %u needs CAP_NET_BIND_SERVICE", port);
 	case -ENODEV:
-		if (rdma_ep_netdev_of(ep, addr, name))
-			return rdma_ep_fail(call, err, RDMA_EP_REASON_NO_DEVICE,
-					    "no active RDMA device on netdev %s", name);
-		return rdma_ep_fail(call, err, RDMA_EP_REASON_NO_DEVICE,
-				    "no RDMA device for the address in this network namespace");
+		return rdma_ep_fail_no_device(call, ep, addr);
 	case -EAFNOSUPPORT:
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
 				    "address family %u is not supported", addr->sa_family);
