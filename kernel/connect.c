@@ -473,7 +473,7 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		return 0;
 	spin_lock(&ep->ctx->ev_lock);
 	ep->disconnecting = false;
-	wake_up_interruptible_all(&ep->wq);
+	wake_up_all(&ep->wq);
 	if (ep->state == RDMA_EP_STATE_DISCONNECTED || ep->qp_type == IB_QPT_UD)
 		ret = 0;
 	spin_unlock(&ep->ctx->ev_lock);
@@ -518,6 +518,32 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
 	return ret;
 }
 
+/*
+ * When ib_cm is told that a message has come before the RTU, it leaves to a
+ * work item what is due then: to stop sending the REP. If a disconnect or a
+ * destroy gets in between, nobody does, and rdma_destroy_id() waits for the
+ * REP to have been sent in vain, for more than a minute. So nobody gets in
+ * between: the endpoint stays locked until the work has run, and has reported.
+ */
+static int rdma_ep_notify_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 event)
+{
+	int ret;
+
+	if (!ep->id)
+		return rdma_ep_fail_no_id(call, ep);
+	if (!ep->id->device)
+		return rdma_ep_fail_state(call, ep, "be notified");
+	/* ib_cm would migrate to an address that is all zero. */
+	if (event == IB_EVENT_PATH_MIG && ep->id->route.num_pri_alt_paths < 2)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
+				    "there is no alternate path to migrate to");
+
+	ret = rdma_notify(ep->id, event);
+	if (!ret && event == IB_EVENT_COMM_EST)
+		wait_event_timeout(ep->wq, READ_ONCE(ep->op) != RDMA_EP_OP_ACCEPT, HZ);
+	return ret;
+}
+
 int rdma_ep_notify(struct rdma_ep_call *call)
 {
 	struct rdma_ep_notify *cmd = call->cmd;
@@ -531,16 +557,7 @@ int rdma_ep_notify(struct rdma_ep_call *call)
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
 	mutex_lock(&ep->lock);
-	if (!ep->id)
-		ret = rdma_ep_fail_no_id(call, ep);
-	else if (!ep->id->device)
-		ret = rdma_ep_fail_state(call, ep, "be notified");
-	else if (cmd->event == IB_EVENT_PATH_MIG && ep->id->route.num_pri_alt_paths < 2)
-		/* ib_cm would migrate to an address that is all zero. */
-		ret = rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
-				   "there is no alternate path to migrate to");
-	else
-		ret = rdma_notify(ep->id, cmd->event);
+	ret = rdma_ep_notify_locked(call, ep, cmd->event);
 	mutex_unlock(&ep->lock);
 	rdma_ep_put(ep);
 	return ret;

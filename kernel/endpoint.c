@@ -192,7 +192,7 @@ static void rdma_ep_silence(struct rdma_ep *ep, struct list_head *list)
 	ep->dead = true;
 	rdma_ep_set_channel(ep, NULL);
 	list_splice_tail_init(&ep->events, list);
-	wake_up_interruptible_all(&ep->wq);
+	wake_up_all(&ep->wq);
 	spin_unlock(&ep->ctx->ev_lock);
 }
 

@@ -93,7 +93,7 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 
 	if (!list_empty(&ev->ep_node)) {
 		/* Nobody is told, but what was under way may have ended. */
-		wake_up_interruptible_all(&ep->wq);
+		wake_up_all(&ep->wq);
 		return;
 	}
 	ev->type = type;
@@ -102,7 +102,7 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	list_add_tail(&ev->ep_node, &ep->events);
 	trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, status);
 	if (ep->waiters)
-		wake_up_interruptible_all(&ep->wq);
+		wake_up_all(&ep->wq);
 	rdma_ep_event_to_channel(ev);
 }
 
@@ -181,7 +181,7 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t)
 			ep->num_user++;
 		list_add(&ev->ep_node, &ep->events);
 		if (ep->waiters)
-			wake_up_interruptible_all(&ep->wq);
+			wake_up_all(&ep->wq);
 		if (ep->channel && !(ep->wanted & BIT(ev->type))) {
 			list_add(&ev->channel_node, &ep->channel->events);
 			wake_up_interruptible_poll(&ep->channel->wq, EPOLLIN | EPOLLRDNORM);

@@ -242,6 +242,8 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 				    event->status);
 		more = NULL;
 	}
+	/* Also when dead: see rdma_ep_notify(). */
+	wake_up_all(&ep->wq);
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
 }

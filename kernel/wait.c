@@ -65,7 +65,7 @@ void rdma_ep_op_end(struct rdma_ep *ep, u8 state)
 		ep->op = RDMA_EP_OP_NONE;
 		swap(more, ep->op_event);
 		rdma_ep_set_state(ep, state);
-		wake_up_interruptible_all(&ep->wq);
+		wake_up_all(&ep->wq);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
