@@ -57,6 +57,7 @@ static void fork_parent(void)
 static void fork_child(void)
 {
 	rdmaep_fork_count++;
+	rdmaep_id_after_fork();
 	if (current_ctx) {
 		ctx_put_locked(current_ctx);
 		current_ctx = NULL;

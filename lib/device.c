@@ -5,13 +5,15 @@
  * A device stays open for the life of the process, as programs keep
  * id->verbs; so does its default protection domain. Once it has been removed
  * it is closed with the last id or device list that uses it: the kernel can
- * then finish the removal.
+ * then finish the removal. An event tells of the removal; since nobody need have
+ * read it, the device's place in sysfs is looked at as well.
  *
  * Devices are told apart by the kernel's index, which a device that comes back
  * does not share with its former self.
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "rdmaep-internal.h"
 
@@ -34,6 +36,16 @@ void rdmaep_device_lock(bool lock)
 static uint8_t clamp_u8(int value)
 {
 	return value < 0 ? 0 : value > UINT8_MAX ? UINT8_MAX : value;
+}
+
+/* Gone as soon as the removal begins, though the removal waits for us. */
+static bool device_in_sysfs(const struct rdmaep_device *dev)
+{
+	int err = errno;
+	bool found = !access(dev->verbs->device->dev_path, F_OK);
+
+	errno = err;
+	return found;
 }
 
 static struct rdmaep_device *device_open(struct ibv_device *ibdev)
@@ -61,6 +73,7 @@ static struct rdmaep_device *device_open(struct ibv_device *ibdev)
 	if (rdmaep_seterrno(ibv_query_device(dev->verbs, &attr)))
 		goto close_device;
 
+	dev->in_sysfs = device_in_sysfs(dev);
 	dev->index = ibv_get_device_index(ibdev);
 	dev->guid = ibv_get_device_guid(ibdev);
 	dev->max_responder_resources = clamp_u8(attr.max_qp_rd_atom);
@@ -97,6 +110,16 @@ static void device_close(struct rdmaep_device *dev)
 	ibv_close_device(dev->verbs);
 	free(dev);
 	errno = err;
+}
+
+static void device_unref(struct rdmaep_device *dev)
+{
+	if (--dev->refs)
+		return;
+	if (dev->in_sysfs && !device_in_sysfs(dev))
+		dev->gone = true;
+	if (dev->gone)
+		device_close(dev);
 }
 
 static bool device_match(int have_index, __be64 have_guid, uint32_t index,
@@ -171,8 +194,7 @@ struct rdmaep_device *rdmaep_device_get(uint32_t index, __be64 guid)
 void rdmaep_device_put(struct rdmaep_device *dev)
 {
 	pthread_mutex_lock(&device_lock);
-	if (!--dev->refs && dev->gone)
-		device_close(dev);
+	device_unref(dev);
 	pthread_mutex_unlock(&device_lock);
 }
 
@@ -327,8 +349,8 @@ RDMAEP_API void rdma_free_devices(struct ibv_context **list)
 		for (dev = devices; dev; dev = dev->next)
 			if (dev->verbs == list[i])
 				break;
-		if (dev && !--dev->refs && dev->gone)
-			device_close(dev);
+		if (dev)
+			device_unref(dev);
 	}
 	pthread_mutex_unlock(&device_lock);
 	free(list);

@@ -37,6 +37,14 @@ static struct {
 } graves[GRAVES];
 static unsigned int next_grave;
 
+/** rdmaep_id_after_fork() - in the child, nobody waits for anything */
+void rdmaep_id_after_fork(void)
+{
+	/* They remember the threads of the parent that wait. */
+	rdmaep_acked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+	id_born = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
 static void table_grow(void)
 {
 	size_t n = 2 * (bucket_mask + 1), i;

@@ -146,6 +146,7 @@ void rdmaep_channel_close_own(struct rdmaep_channel *ch);
  * @pd: the default protection domain, or NULL
  * @xrcd: the XRC domain, or NULL
  * @refs: ids and device lists that use it
+ * @in_sysfs: it was in sysfs when it was opened
  * @gone: removed: closed when nothing uses it any more
  * @max_responder_resources: limit of the device
  * @max_initiator_depth: limit of the device
@@ -158,6 +159,7 @@ struct rdmaep_device {
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd;
 	unsigned int refs;
+	bool in_sysfs;
 	bool gone;
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
@@ -257,6 +259,7 @@ static inline bool rdmaep_is_ud(const struct rdmaep_id *ep)
 extern pthread_mutex_t rdmaep_lock;
 extern pthread_cond_t rdmaep_acked;
 
+void rdmaep_id_after_fork(void);
 struct rdmaep_id *rdmaep_id_alloc(struct rdmaep_ctx *ctx, void *context,
 				  enum rdma_port_space ps,
 				  enum ibv_qp_type qp_type);
