@@ -7,8 +7,10 @@
  * ids than half its limit on files, the library stops making them there: ids
  * beyond have the fd -1, and wait inside the calls.
  *
- * A channel is closed with its id and not kept for the next one: a program may
- * have put it into an epoll set, and relies on close(2) to take it out.
+ * When its id is destroyed, a channel is kept for the next id if the module says
+ * that nothing but its descriptor refers to it. Otherwise it is closed: a
+ * program may have put it into an epoll set, and relies on close(2) to take it
+ * out.
  */
 #include <stdlib.h>
 #include <fcntl.h>
@@ -54,13 +56,41 @@ void rdmaep_channel_unreserve(void)
 	__atomic_sub_fetch(&own_channels, 1, __ATOMIC_RELAXED);
 }
 
+/* Return: 1 if there is none that will do. */
+static int call_idle_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
+			     __s32 *fd)
+{
+	int ret;
+
+	*fd = rdmaep_ctx_take_channel(ctx);
+	if (*fd < 0)
+		return 1;
+	ret = rdmaep_call(ctx, nr, cmd);
+	if (!ret)
+		return 0;
+
+	if (errno == EBADF) {
+		/* The program has closed it behind our back. */
+		rdmaep_channel_unreserve();
+		ret = 1;
+	} else {
+		struct rdmaep_channel unused = { .ch.fd = *fd, .ctx = ctx };
+		int err = errno;
+
+		rdmaep_channel_keep_own(&unused);
+		errno = err;
+	}
+	*fd = -1;
+	return ret;
+}
+
 /**
- * rdmaep_call_new_channel() - make a call that can make a channel as well
+ * rdmaep_call_new_channel() - make a call with a channel for a synchronous id
  * @ctx: the context
  * @nr: RDMA_EP_*, a command that knows RDMA_EP_F_NEW_CHANNEL
  * @cmd: its argument struct
  * @fd: the field of @cmd that receives the channel's file descriptor, -1 if
- *	none was made. The call works without.
+ *	there is none. The call works without.
  *
  * Return: as rdmaep_call().
  */
@@ -70,7 +100,9 @@ int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 	struct rdma_ep_hdr *hdr = cmd;
 	int ret;
 
-	*fd = -1;
+	ret = call_idle_channel(ctx, nr, cmd, fd);
+	if (ret <= 0)
+		return ret;
 	if (rdmaep_channel_reserve()) {
 		hdr->flags |= RDMA_EP_F_NEW_CHANNEL;
 		ret = rdmaep_call(ctx, nr, cmd);
@@ -98,6 +130,19 @@ void rdmaep_channel_close_own(struct rdmaep_channel *ch)
 	ch->ch.fd = -1;
 	rdmaep_channel_unreserve();
 	errno = err;
+}
+
+/**
+ * rdmaep_channel_keep_own() - keep the channel of a synchronous id for another
+ * @ch: the channel, of which the module says that it is as good as new, or
+ *	which was never used. It is closed if enough are kept.
+ */
+void rdmaep_channel_keep_own(struct rdmaep_channel *ch)
+{
+	if (rdmaep_ctx_keep_channel(ch->ctx, ch->ch.fd))
+		ch->ch.fd = -1;
+	else
+		rdmaep_channel_close_own(ch);
 }
 
 /**

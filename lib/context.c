@@ -36,6 +36,8 @@ static void ctx_put_locked(struct rdmaep_ctx *ctx)
 {
 	if (--ctx->refs)
 		return;
+	while (ctx->num_idle)
+		close(ctx->idle[--ctx->num_idle]);
 	close(ctx->fd);
 	free(ctx);
 }
@@ -43,6 +45,7 @@ static void ctx_put_locked(struct rdmaep_ctx *ctx)
 static void fork_prepare(void)
 {
 	rdmaep_device_lock(true);
+	rdmaep_cq_lock(true);
 	pthread_mutex_lock(&ctx_lock);
 	pthread_mutex_lock(&rdmaep_lock);
 }
@@ -51,6 +54,7 @@ static void fork_parent(void)
 {
 	pthread_mutex_unlock(&rdmaep_lock);
 	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_cq_lock(false);
 	rdmaep_device_lock(false);
 }
 
@@ -87,6 +91,7 @@ static struct rdmaep_ctx *ctx_open(void)
 		return NULL;
 	}
 	ctx->refs = 1;
+	ctx->num_idle = 0;
 	return ctx;
 }
 
@@ -137,6 +142,43 @@ void rdmaep_ctx_put(struct rdmaep_ctx *ctx)
 	pthread_mutex_lock(&ctx_lock);
 	ctx_put_locked(ctx);
 	pthread_mutex_unlock(&ctx_lock);
+}
+
+/**
+ * rdmaep_ctx_take_channel() - a channel that was kept
+ * @ctx: the context
+ *
+ * Return: its file descriptor, or -1.
+ */
+int rdmaep_ctx_take_channel(struct rdmaep_ctx *ctx)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&ctx_lock);
+	if (ctx->num_idle)
+		fd = ctx->idle[--ctx->num_idle];
+	pthread_mutex_unlock(&ctx_lock);
+	return fd;
+}
+
+/**
+ * rdmaep_ctx_keep_channel() - keep a channel for another id
+ * @ctx: the context
+ * @fd: its file descriptor
+ *
+ * Return: whether there was room for it.
+ */
+bool rdmaep_ctx_keep_channel(struct rdmaep_ctx *ctx, int fd)
+{
+	bool room;
+
+	pthread_mutex_lock(&ctx_lock);
+	room = ctx->num_idle < RDMAEP_IDLE_CHANNELS &&
+	       ctx->num_idle < rdmaep_cache_max();
+	if (room)
+		ctx->idle[ctx->num_idle++] = fd;
+	pthread_mutex_unlock(&ctx_lock);
+	return room;
 }
 
 static void debug_reason(int err)

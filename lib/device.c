@@ -103,6 +103,7 @@ static void device_close(struct rdmaep_device *dev)
 		;
 	*pos = dev->next;
 
+	rdmaep_cqs_flush(dev);
 	if (dev->pd)
 		ibv_dealloc_pd(dev->pd);
 	if (dev->xrcd)

@@ -188,7 +188,7 @@ RDMAEP_API int rdma_create_ep(struct rdma_cm_id **id,
 RDMAEP_API void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	if (id->qp)
-		rdma_destroy_qp(id);
+		rdmaep_qp_destroy(to_rdmaep_id(id), true);
 	if (id->srq)
 		rdma_destroy_srq(id);
 	rdma_destroy_id(id);

@@ -355,9 +355,20 @@ int rdmaep_ep_wait(struct rdmaep_id *ep, struct rdma_ep_wait *cmd,
 		cmd->child_channel = -1;
 		ret = rdmaep_call(ep->ctx, RDMA_EP_WAIT, cmd);
 	}
-	if (!ret)
-		rdmaep_record_read(rec);
-	return ret;
+	if (ret)
+		return ret;
+	rdmaep_record_read(rec);
+	if (rec->type != RDMA_EP_EVENT_CONNECT_REQUEST &&
+	    cmd->child_channel >= 0) {
+		struct rdmaep_channel unused = {
+			.ch.fd = cmd->child_channel,
+			.ctx = ep->ctx,
+		};
+
+		rdmaep_channel_keep_own(&unused);
+		cmd->child_channel = -1;
+	}
+	return 0;
 }
 
 /*

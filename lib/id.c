@@ -478,6 +478,30 @@ put_ctx:
 	return -1;
 }
 
+/* What could be of use to another id, if the program has left it alone */
+enum id_file { ID_CHANNEL, ID_RECV_CQ, ID_SEND_CQ, ID_FILES };
+
+static void id_offer_files(const struct rdmaep_id *ep,
+			   struct rdma_ep_destroy *cmd)
+{
+	if (!rdmaep_cache_max())
+		return;
+	cmd->num_fds = ID_FILES;
+	cmd->fd[ID_CHANNEL] = ep->own.ch.fd;
+	cmd->fd[ID_RECV_CQ] = ep->made_recv.parked ?
+			      ep->made_recv.cq->channel->fd : -1;
+	cmd->fd[ID_SEND_CQ] = ep->made_send.parked ?
+			      ep->made_send.cq->channel->fd : -1;
+}
+
+static void id_keep_files(struct rdmaep_id *ep, uint32_t idle)
+{
+	if (idle & 1 << ID_CHANNEL)
+		rdmaep_channel_keep_own(&ep->own);
+	rdmaep_cq_unpark(ep, &ep->made_recv, idle & 1 << ID_RECV_CQ);
+	rdmaep_cq_unpark(ep, &ep->made_send, idle & 1 << ID_SEND_CQ);
+}
+
 /**
  * rdma_destroy_id() - destroy a communication identifier
  * @id: the id, whose QP has been destroyed
@@ -500,8 +524,10 @@ RDMAEP_API int rdma_destroy_id(struct rdma_cm_id *id)
 	rdmaep_groups_detach(ep);
 
 	cmd.ep = ep->handle;
+	id_offer_files(ep, &cmd);
 	if (rdmaep_call(ep->ctx, RDMA_EP_DESTROY, &cmd) && errno != ENOENT)
 		return -1;
+	id_keep_files(ep, cmd.out_idle);
 	id_release(ep);
 	return 0;
 }

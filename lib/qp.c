@@ -178,20 +178,38 @@ RDMAEP_API int rdma_init_qp_attr(struct rdma_cm_id *id,
  * Completion queues
  */
 
-/* One completion queue with a completion channel of its own */
-static int cq_create(struct rdma_cm_id *id, int size,
-		     struct ibv_comp_channel **channel, struct ibv_cq **cq)
+/* Descriptors of queues that nobody uses must not be what is missing. */
+static struct ibv_comp_channel *comp_channel_create(struct rdmaep_id *ep)
 {
-	*channel = ibv_create_comp_channel(id->verbs);
-	if (!*channel)
-		return -1;
-	*cq = ibv_create_cq(id->verbs, size, id, *channel, 0);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(ep->id.verbs);
+
+	if (!channel && rdmaep_cqs_flush(ep->dev))
+		channel = ibv_create_comp_channel(ep->id.verbs);
+	return channel;
+}
+
+/* One completion queue with a completion channel of its own */
+static int cq_create(struct rdmaep_id *ep, uint32_t size,
+		     struct ibv_comp_channel **channel, struct ibv_cq **cq,
+		     struct rdmaep_made_cq *made)
+{
+	*cq = rdmaep_cq_take(ep->dev, size, &ep->id);
+	if (*cq) {
+		*channel = (*cq)->channel;
+	} else {
+		*channel = comp_channel_create(ep);
+		if (!*channel)
+			return -1;
+		*cq = ibv_create_cq(ep->id.verbs, size, &ep->id, *channel, 0);
+	}
+	made->cq = *cq;
+	made->size = size;
 	return *cq ? 0 : -1;
 }
 
 /**
  * rdmaep_cqs_create() - make completion queues for an id
- * @id: the id
+ * @id: the id, bound to a device
  * @send: entries of the send CQ, 0 for none
  * @recv: entries of the receive CQ, 0 for none
  *
@@ -199,9 +217,13 @@ static int cq_create(struct rdma_cm_id *id, int size,
  */
 int rdmaep_cqs_create(struct rdma_cm_id *id, uint32_t send, uint32_t recv)
 {
-	if (recv && cq_create(id, recv, &id->recv_cq_channel, &id->recv_cq))
+	struct rdmaep_id *ep = to_rdmaep_id(id);
+
+	if (recv && cq_create(ep, recv, &id->recv_cq_channel, &id->recv_cq,
+			      &ep->made_recv))
 		goto err;
-	if (send && cq_create(id, send, &id->send_cq_channel, &id->send_cq))
+	if (send && cq_create(ep, send, &id->send_cq_channel, &id->send_cq,
+			      &ep->made_send))
 		goto err;
 	return 0;
 err:
@@ -217,6 +239,7 @@ err:
  */
 void rdmaep_cqs_destroy(struct rdma_cm_id *id)
 {
+	struct rdmaep_id *ep = to_rdmaep_id(id);
 	int err = errno;
 
 	/* They belong to the SRQ. */
@@ -229,6 +252,10 @@ void rdmaep_cqs_destroy(struct rdma_cm_id *id)
 		ibv_destroy_cq(id->recv_cq);
 	id->send_cq = NULL;
 	id->recv_cq = NULL;
+	if (!ep->made_send.parked)
+		ep->made_send.cq = NULL;
+	if (!ep->made_recv.parked)
+		ep->made_recv.cq = NULL;
 
 	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
 		ibv_destroy_comp_channel(id->send_cq_channel);
@@ -260,6 +287,15 @@ static int qp_init(struct rdmaep_id *ep, struct ibv_qp *qp)
 	attr.sq_psn = 0;
 	return rdmaep_seterrno(ibv_modify_qp(qp, &attr,
 					     IBV_QP_STATE | IBV_QP_SQ_PSN));
+}
+
+/* Only a queue that no QP can overflow is as good as new afterwards. */
+static void cqs_check(struct rdmaep_id *ep, const struct ibv_qp_cap *cap)
+{
+	if (ep->made_send.cq && cap->max_send_wr > ep->made_send.cq->cqe)
+		ep->made_send.cq = NULL;
+	if (ep->made_recv.cq && cap->max_recv_wr > ep->made_recv.cq->cqe)
+		ep->made_recv.cq = NULL;
 }
 
 static int qp_check(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
@@ -314,6 +350,8 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 	}
 
+	rdmaep_cq_share(attr->send_cq);
+	rdmaep_cq_share(attr->recv_cq);
 	if (rdmaep_cqs_create(id, attr->send_cq || id->send_cq ? 0 :
 				  attr->cap.max_send_wr,
 			      attr->recv_cq || id->recv_cq ? 0 :
@@ -329,6 +367,7 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp)
 		goto destroy_cqs;
+	cqs_check(ep, &attr->cap);
 	if (qp_init(ep, qp))
 		goto destroy_qp;
 	if (!ibv_query_ece(qp, &ece)) {
@@ -380,6 +419,21 @@ RDMAEP_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 }
 
 /**
+ * rdmaep_qp_destroy() - destroy the QP of an id
+ * @ep: the id, which has a QP
+ * @last: the id is destroyed next: its completion queues are parked in it
+ */
+void rdmaep_qp_destroy(struct rdmaep_id *ep, bool last)
+{
+	rdmaep_groups_detach(ep);
+	ibv_destroy_qp(ep->id.qp);
+	ep->id.qp = NULL;
+	if (last)
+		rdmaep_cqs_park(ep);
+	rdmaep_cqs_destroy(&ep->id);
+}
+
+/**
  * rdma_destroy_qp() - destroy the QP of an id
  * @id: the id
  *
@@ -387,10 +441,6 @@ RDMAEP_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
  */
 RDMAEP_API void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (!id->qp)
-		return;
-	rdmaep_groups_detach(to_rdmaep_id(id));
-	ibv_destroy_qp(id->qp);
-	id->qp = NULL;
-	rdmaep_cqs_destroy(id);
+	if (id->qp)
+		rdmaep_qp_destroy(to_rdmaep_id(id), false);
 }

@@ -70,10 +70,14 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
  * context.c
  */
 
+#define RDMAEP_IDLE_CHANNELS	16
+
 /**
  * struct rdmaep_ctx - an open file of the device
  * @fd: the file
  * @refs: ids and channels in it, and 1 while new ones go here
+ * @idle: channels of synchronous ids that are gone, for new ones
+ * @num_idle: how many
  *
  * A process has one. After fork(2) the child makes its own for what it
  * creates, while ids it inherited stay usable in the one they were made in.
@@ -81,6 +85,8 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 struct rdmaep_ctx {
 	int fd;
 	unsigned int refs;
+	int idle[RDMAEP_IDLE_CHANNELS];
+	unsigned int num_idle;
 };
 
 /* Counts forks, so that events held by threads that are gone can be told. */
@@ -89,6 +95,8 @@ extern unsigned int rdmaep_fork_count;
 struct rdmaep_ctx *rdmaep_ctx_get(void);
 struct rdmaep_ctx *rdmaep_ctx_hold(struct rdmaep_ctx *ctx);
 void rdmaep_ctx_put(struct rdmaep_ctx *ctx);
+int rdmaep_ctx_take_channel(struct rdmaep_ctx *ctx);
+bool rdmaep_ctx_keep_channel(struct rdmaep_ctx *ctx, int fd);
 int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd);
 void rdmaep_call_quiet(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd);
 void rdmaep_record_read(struct rdma_ep_record *rec);
@@ -132,6 +140,7 @@ void rdmaep_channel_unreserve(void);
 int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 			    __s32 *fd);
 void rdmaep_channel_close_own(struct rdmaep_channel *ch);
+void rdmaep_channel_keep_own(struct rdmaep_channel *ch);
 
 /*
  * device.c
@@ -150,6 +159,8 @@ void rdmaep_channel_close_own(struct rdmaep_channel *ch);
  * @gone: removed: closed when nothing uses it any more
  * @max_responder_resources: limit of the device
  * @max_initiator_depth: limit of the device
+ * @cqs: completion queues that are kept, see cqcache.c
+ * @num_cqs: how many
  */
 struct rdmaep_device {
 	struct rdmaep_device *next;
@@ -163,6 +174,8 @@ struct rdmaep_device {
 	bool gone;
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
+	struct rdmaep_cached_cq *cqs;
+	unsigned int num_cqs;
 };
 
 void rdmaep_device_lock(bool lock);
@@ -171,6 +184,32 @@ void rdmaep_device_put(struct rdmaep_device *dev);
 void rdmaep_device_gone(struct rdmaep_device *dev);
 struct ibv_pd *rdmaep_device_pd(struct rdmaep_device *dev);
 struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
+
+/*
+ * cqcache.c
+ */
+
+/**
+ * struct rdmaep_made_cq - a completion queue that the library has made
+ * @cq: the queue, or NULL if it cannot be kept
+ * @size: how many entries were asked for
+ * @parked: the id has let go of it, and is being destroyed
+ */
+struct rdmaep_made_cq {
+	struct ibv_cq *cq;
+	uint32_t size;
+	bool parked;
+};
+
+unsigned int rdmaep_cache_max(void);
+void rdmaep_cq_lock(bool lock);
+void rdmaep_cq_share(const struct ibv_cq *cq);
+struct ibv_cq *rdmaep_cq_take(struct rdmaep_device *dev, uint32_t size,
+			      void *context);
+void rdmaep_cqs_park(struct rdmaep_id *ep);
+void rdmaep_cq_unpark(struct rdmaep_id *ep, struct rdmaep_made_cq *made,
+		      bool idle);
+bool rdmaep_cqs_flush(struct rdmaep_device *dev);
 
 /*
  * id.c
@@ -197,6 +236,8 @@ struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
  * @attr_parts: which of @attr are valid, as RDMA_EP_REC_*
  * @attr: attributes to move the QP to INIT, RTR, RTS
  * @init_access: qp_access_flags that the QP went to INIT with
+ * @made_recv: the CQ made for its receives
+ * @made_send: the CQ made for its sends
  * @initiator_depth: negotiated initiator depth
  * @responder_resources: negotiated responder resources
  * @connect_error: CONNECT_ERROR was reported: nothing else may follow
@@ -231,6 +272,8 @@ struct rdmaep_id {
 	uint32_t attr_parts;
 	struct ib_uverbs_qp_attr attr[RDMA_EP_ATTRS];
 	uint32_t init_access;
+	struct rdmaep_made_cq made_recv;
+	struct rdmaep_made_cq made_send;
 	uint8_t initiator_depth;
 	uint8_t responder_resources;
 	bool connect_error;
@@ -349,6 +392,7 @@ int rdmaep_qp_to_rtr(struct rdmaep_id *ep, int responder_resources);
 int rdmaep_qp_to_rts(struct rdmaep_id *ep, int initiator_depth);
 void rdmaep_qp_to_err(struct rdmaep_id *ep);
 void rdmaep_qp_to_sqd(struct rdmaep_id *ep);
+void rdmaep_qp_destroy(struct rdmaep_id *ep, bool last);
 int rdmaep_cqs_create(struct rdma_cm_id *id, uint32_t send, uint32_t recv);
 void rdmaep_cqs_destroy(struct rdma_cm_id *id);
 

@@ -21,6 +21,8 @@ static int srq_set_xrc(struct rdmaep_id *ep, struct ibv_srq_init_attr_ex *attr)
 		if (rdmaep_cqs_create(id, 0, attr->attr.max_wr))
 			return -1;
 		attr->cq = id->recv_cq;
+	} else {
+		rdmaep_cq_share(attr->cq);
 	}
 	attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	return 0;
