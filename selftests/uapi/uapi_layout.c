@@ -105,9 +105,12 @@ OFF_IS(rdma_ep_create_ep, record_len, 176);
 OFF_IS(rdma_ep_create_ep, out_ep, 180);
 OFF_IS(rdma_ep_create_ep, out_serial, 184);
 
-SIZE_IS(rdma_ep_destroy, 24);
+SIZE_IS(rdma_ep_destroy, 48);
 OFF_IS(rdma_ep_destroy, ep, 16);
 OFF_IS(rdma_ep_destroy, out_discarded, 20);
+OFF_IS(rdma_ep_destroy, num_fds, 24);
+OFF_IS(rdma_ep_destroy, out_idle, 28);
+OFF_IS(rdma_ep_destroy, fd, 32);
 
 SIZE_IS(rdma_ep_bind, 96);
 OFF_IS(rdma_ep_bind, ep, 16);
