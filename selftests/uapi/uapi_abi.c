@@ -188,7 +188,7 @@ ABI_FILL(create_ep)
 ABI_ROW(destroy, RDMA_EP_DESTROY, rdma_ep_destroy)
 	.need = NEED_IDLE,
 	.ep = OFF(rdma_ep_destroy, ep),
-	.out = { RANGE(rdma_ep_destroy, out_discarded) },
+	.out = { RANGE(rdma_ep_destroy, out_discarded), RANGE(rdma_ep_destroy, out_idle) },
 ABI_FILL(destroy)
 {
 	arg->destroy.ep = self->ep;
