@@ -39,9 +39,8 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_KERNEL,
 				    "this kernel's rdma_cm does not resolve services");
 	if (cmd->reserved || cmd->by & ~(RDMA_EP_SERVICE_BY_ID | RDMA_EP_SERVICE_BY_NAME))
-		return rdma_ep_fail(
-			call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-			"unknown way to look for a service, or reserved field is not 0");
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "unknown search, or reserved field is not 0");
 	if (!cmd->by)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
 				    "neither a service id nor a name to look for");

@@ -590,9 +590,9 @@ struct rdma_ep_create_ep {
  *	descriptor, no system call, no epoll set, no endpoint
  * @fd: file descriptors of the caller: channels, or files of any other kind
  *
- * The handle is invalid at once. The files are not touched; a caller that made
- * them for this endpoint learns whether it may keep them for the next. Requests that nobody has read are rejected.
- * Follows rdma_destroy_id(3).
+ * The handle is invalid at once. Requests that nobody has read are rejected.
+ * The files are not touched; a caller that made them for this endpoint learns
+ * whether it may keep them for the next. Follows rdma_destroy_id(3).
  */
 struct rdma_ep_destroy {
 	struct rdma_ep_hdr hdr;
