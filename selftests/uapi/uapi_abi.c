@@ -59,6 +59,8 @@ union arg {
 	struct rdma_ep_leave leave;
 	struct rdma_ep_option option;
 	struct rdma_ep_write_event write_event;
+	struct rdma_ep_resolve_service resolve_service;
+	struct rdma_ep_query_services query_services;
 	uint8_t bytes[2 * MAX_STRUCT];
 };
 
@@ -97,6 +99,8 @@ FIXTURE_VARIANT(abi)
 	size_t addr[2];		/* offsets of addresses */
 	struct range reserved[2];
 	struct range out[3];	/* what the command writes */
+	/* there is no device here that can do it: EOPNOTSUPP is correct */
+	bool refused;
 };
 
 /* Every command of the table must have a row: the rows are counted */
@@ -435,6 +439,27 @@ ABI_FILL(write_event)
 	arg->write_event.arg = 5;
 }
 
+ABI_ROW(resolve_service, RDMA_EP_RESOLVE_SERVICE, rdma_ep_resolve_service)
+	.need = NEED_BOUND,
+	.flags = RDMA_EP_F_WAIT | RDMA_EP_F_RESUME,
+	.refused = true,
+ABI_FILL(resolve_service)
+{
+	arg->resolve_service.ep = self->ep;
+	arg->resolve_service.by = RDMA_EP_SERVICE_BY_ID;
+	USE_RECORD(resolve_service);
+}
+
+ABI_ROW(query_services, RDMA_EP_QUERY_SERVICES, rdma_ep_query_services)
+	.need = NEED_IDLE,
+	.ep = OFF(rdma_ep_query_services, ep),
+	.reserved = { RANGE(rdma_ep_query_services, reserved) },
+	.out = { RANGE(rdma_ep_query_services, out_count) },
+ABI_FILL(query_services)
+{
+	arg->query_services.ep = self->ep;
+}
+
 /* The situation that the row asks for */
 static void prepare(struct __test_metadata *_metadata,
 		    FIXTURE_DATA(abi) *self, enum need need)
@@ -545,6 +570,11 @@ static void call_correct(struct __test_metadata *_metadata,
 {
 	int fd = self->ctx.fd;
 
+	if (variant->refused) {
+		do_err(EOPNOTSUPP, KERNEL,
+		       ep_ioctl(fd, variant->cmd, &self->arg));
+		return;
+	}
 	do_ok(ep_ioctl(fd, variant->cmd, &self->arg));
 	switch (variant->cmd) {
 	case RDMA_EP_CREATE_CHANNEL:
@@ -1053,6 +1083,8 @@ TEST_F(abi, reason_bytes)
 	EXPECT_TRUE(is_filled(out.after, sizeof(out.after), POISON));
 
 	/* and not at all when nothing fails */
+	if (variant->refused)
+		return;
 	memset(&out, POISON, sizeof(out));
 	correct(self, variant)->hdr.reason_uptr = UPTR(&out.reason);
 	call_correct(_metadata, self, variant);

@@ -731,6 +731,101 @@ TEST_F(channel, destroyed_endpoint)
 }
 
 /*
+ * Files that can be kept for the next endpoint: DESTROY says which
+ */
+
+/* Destroy an endpoint of @chan's, and ask whether @fd is idle then */
+static bool idle_after_destroy(struct __test_metadata *_metadata, int ctx,
+			       int chan, int fd)
+{
+	struct rdma_ep_destroy cmd = {
+		.hdr = EP_HDR(cmd, 0),
+		.num_fds = 2,
+		.fd = { -1, fd },
+	};
+
+	do_ok(try_create(ctx, PS_TCP, chan, 0, &cmd.ep));
+	do_ok(ep_ioctl(ctx, RDMA_EP_DESTROY, &cmd));
+	EXPECT_EQ(0, cmd.out_idle & ~2);
+	return cmd.out_idle & 2;
+}
+
+#define IS_IDLE(fd) \
+	idle_after_destroy(_metadata, self->fd, self->other, fd)
+
+TEST_F(channel, idle_channel)
+{
+	struct reader r;
+	int fd, epfd;
+
+	EXPECT_TRUE(IS_IDLE(self->other));
+	/* this one has an endpoint */
+	EXPECT_FALSE(IS_IDLE(self->chan));
+	do_ok(try_destroy(self->fd, self->ep));
+	EXPECT_TRUE(IS_IDLE(self->chan));
+
+	/* an event of somebody else's */
+	do_ok(try_create(self->fd, PS_TCP, self->other, 0, &self->ep));
+	write_events(_metadata, self->fd, self->ep, 0, 1);
+	EXPECT_FALSE(IS_IDLE(self->other));
+	do_ok(try_destroy(self->fd, self->ep));
+	EXPECT_TRUE(IS_IDLE(self->other));
+
+	/* what the program has done to it */
+	ASSERT_EQ(0, set_nonblock(self->other, true));
+	EXPECT_FALSE(IS_IDLE(self->other));
+	ASSERT_EQ(0, set_nonblock(self->other, false));
+	fd = dup(self->other);
+	EXPECT_FALSE(IS_IDLE(self->other));
+	close(fd);
+	epfd = epoll_on(self->other, EPOLLIN);
+	EXPECT_FALSE(IS_IDLE(self->other));
+	close(epfd);
+	EXPECT_TRUE(IS_IDLE(self->other));
+
+	/* a thread reads from it */
+	reader_start(_metadata, &r, self->other);
+	EXPECT_FALSE(IS_IDLE(self->other));
+	do_ok(try_create(self->fd, PS_TCP, self->other, 0, &self->ep));
+	write_events(_metadata, self->fd, self->ep, 0, 1);
+	ASSERT_EQ(0, pthread_join(r.thread, NULL));
+}
+
+/* A completion channel of verbs is such a file; here a pipe stands for it */
+TEST_F(channel, idle_files_of_other_kinds)
+{
+	int p[2], dir = open("/", O_RDONLY | O_CLOEXEC);
+
+	ASSERT_EQ(0, pipe(p));
+	EXPECT_TRUE(IS_IDLE(p[0]));
+	ASSERT_EQ(1, write(p[1], "", 1));
+	EXPECT_FALSE(IS_IDLE(p[0]));
+	close(p[0]);
+	close(p[1]);
+	/* not one that can be read from, closed, the context itself */
+	EXPECT_FALSE(IS_IDLE(dir));
+	close(dir);
+	EXPECT_FALSE(IS_IDLE(dir));
+	EXPECT_FALSE(IS_IDLE(1000000));
+	EXPECT_FALSE(IS_IDLE(self->fd));
+}
+
+TEST_F(channel, too_many_files)
+{
+	struct rdma_ep_destroy cmd = {
+		.hdr = EP_HDR(cmd, 0),
+		.ep = self->ep,
+		.num_fds = RDMA_EP_DESTROY_FDS + 1,
+	};
+
+	do_err(EINVAL, VALUE, ep_ioctl(self->fd, RDMA_EP_DESTROY, &cmd));
+	cmd.num_fds = UINT32_MAX;
+	do_err(EINVAL, VALUE, ep_ioctl(self->fd, RDMA_EP_DESTROY, &cmd));
+	cmd.num_fds = RDMA_EP_DESTROY_FDS;
+	do_ok(ep_ioctl(self->fd, RDMA_EP_DESTROY, &cmd));
+}
+
+/*
  * Waiting at an endpoint
  */
 

@@ -191,3 +191,28 @@ SIZE_IS(rdma_ep_write_event, 40);
 OFF_IS(rdma_ep_write_event, event, 20);
 OFF_IS(rdma_ep_write_event, status, 24);
 OFF_IS(rdma_ep_write_event, arg, 32);
+
+SIZE_IS(rdma_ep_service_rec, 176);
+OFF_IS(rdma_ep_service_rec, gid, 8);
+OFF_IS(rdma_ep_service_rec, pkey, 24);
+OFF_IS(rdma_ep_service_rec, lease, 28);
+OFF_IS(rdma_ep_service_rec, key, 32);
+OFF_IS(rdma_ep_service_rec, name, 48);
+OFF_IS(rdma_ep_service_rec, data_8, 112);
+OFF_IS(rdma_ep_service_rec, data_16, 128);
+OFF_IS(rdma_ep_service_rec, data_32, 144);
+OFF_IS(rdma_ep_service_rec, data_64, 160);
+
+SIZE_IS(rdma_ep_resolve_service, 112);
+OFF_IS(rdma_ep_resolve_service, ep, 16);
+OFF_IS(rdma_ep_resolve_service, by, 20);
+OFF_IS(rdma_ep_resolve_service, service_id, 24);
+OFF_IS(rdma_ep_resolve_service, name, 32);
+OFF_IS(rdma_ep_resolve_service, record_uptr, 96);
+OFF_IS(rdma_ep_resolve_service, record_len, 104);
+
+SIZE_IS(rdma_ep_query_services, 40);
+OFF_IS(rdma_ep_query_services, ep, 16);
+OFF_IS(rdma_ep_query_services, count, 20);
+OFF_IS(rdma_ep_query_services, recs_uptr, 24);
+OFF_IS(rdma_ep_query_services, out_count, 32);
