@@ -750,8 +750,8 @@ static bool idle_after_destroy(struct __test_metadata *_metadata, int ctx,
 	return cmd.out_idle & 2;
 }
 
-#define IS_IDLE(fd) \
-	idle_after_destroy(_metadata, self->fd, self->other, fd)
+#define IS_IDLE(file) \
+	idle_after_destroy(_metadata, self->fd, self->other, file)
 
 TEST_F(channel, idle_channel)
 {
