@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the library keeps of an endpoint for the next one: completion queues
+ * and channels that it has made, as long as the program has left them alone.
+ */
+#define API_CACHE "1"
+#include "api_utils.h"
+
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+/* From <linux/kcmp.h>: are two descriptors of one file? */
+#define KCMP_FILE 0
+
+FIXTURE(cache) {
+	struct ibv_qp_init_attr attr;
+	struct rdma_cm_id *id;
+};
+
+static struct rdma_cm_id *_make(struct __test_metadata *_metadata,
+				FIXTURE_DATA(cache) *self)
+{
+	struct ibv_qp_init_attr attr = self->attr;
+
+	/* Nobody needs to listen there: it is only resolved. */
+	return client_ep(AF_INET, 7, NULL, &attr);
+}
+
+#define make()	_make(_metadata, self)
+
+FIXTURE_SETUP(cache)
+{
+	self->attr = qp_attr(IBV_QPT_RC);
+	self->id = make();
+	ASSERT_NE(NULL, self->id->recv_cq);
+}
+
+FIXTURE_TEARDOWN(cache)
+{
+}
+
+static bool same_file(int a, int b)
+{
+	return !syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, a, b);
+}
+
+TEST_F(cache, next_endpoint_gets_them)
+{
+	struct ibv_cq *recv = self->id->recv_cq, *send = self->id->send_cq;
+	struct rdma_cm_id *next;
+
+	rdma_destroy_ep(self->id);
+	next = make();
+	EXPECT_TRUE(next->recv_cq == recv || next->recv_cq == send);
+	EXPECT_TRUE(next->send_cq == recv || next->send_cq == send);
+	EXPECT_NE(next->recv_cq, next->send_cq);
+	EXPECT_EQ(next, next->recv_cq->cq_context);
+	EXPECT_EQ(next, next->send_cq->cq_context);
+	EXPECT_EQ(next->recv_cq->channel, next->recv_cq_channel);
+	EXPECT_EQ(next->send_cq->channel, next->send_cq_channel);
+	rdma_destroy_ep(next);
+}
+
+TEST_F(cache, number_of_files_stays)
+{
+	int files, i;
+
+	rdma_destroy_ep(self->id);
+	files = count_fds();
+	for (i = 0; i < 10; i++)
+		rdma_destroy_ep(make());
+	EXPECT_EQ(files, count_fds());
+}
+
+TEST_F(cache, is_bounded)
+{
+	struct rdma_cm_id *ids[100];
+	int files, i;
+
+	rdma_destroy_ep(self->id);
+	files = count_fds();
+	for (i = 0; i < 100; i++)
+		ids[i] = make();
+	for (i = 0; i < 100; i++)
+		rdma_destroy_ep(ids[i]);
+	EXPECT_GE(files + 80, count_fds());
+}
+
+TEST_F(cache, other_size)
+{
+	struct ibv_cq *recv = self->id->recv_cq;
+	struct rdma_cm_id *next;
+
+	rdma_destroy_ep(self->id);
+	self->attr.cap.max_recv_wr = 100;
+	next = make();
+	EXPECT_NE(recv, next->recv_cq);
+	EXPECT_LE(100, next->recv_cq->cqe);
+	rdma_destroy_ep(next);
+}
+
+/* close(2) would have taken it out of the set. */
+TEST_F(cache, epoll)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int files[3] = {
+		self->id->recv_cq_channel->fd,
+		self->id->send_cq_channel->fd,
+		self->id->channel->fd,
+	};
+	int set = epoll_create1(0), i;
+	struct rdma_cm_id *next;
+
+	for (i = 0; i < 3; i++)
+		ok(epoll_ctl(set, EPOLL_CTL_ADD, files[i], &ev));
+	rdma_destroy_ep(self->id);
+	next = make();
+	ok(epoll_ctl(set, EPOLL_CTL_ADD, next->recv_cq_channel->fd, &ev));
+	ok(epoll_ctl(set, EPOLL_CTL_ADD, next->send_cq_channel->fd, &ev));
+	ok(epoll_ctl(set, EPOLL_CTL_ADD, next->channel->fd, &ev));
+	rdma_destroy_ep(next);
+	close(set);
+}
+
+/* Out of the set again, it is as good as new. */
+TEST_F(cache, epoll_no_more)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int set = epoll_create1(0), fd = self->id->recv_cq_channel->fd;
+	struct ibv_cq *recv = self->id->recv_cq;
+	struct rdma_cm_id *next;
+
+	ok(epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev));
+	ok(epoll_ctl(set, EPOLL_CTL_DEL, fd, &ev));
+	rdma_destroy_ep(self->id);
+	next = make();
+	EXPECT_TRUE(next->recv_cq == recv || next->send_cq == recv);
+	rdma_destroy_ep(next);
+	close(set);
+}
+
+TEST_F(cache, duplicates)
+{
+	int copies[3] = {
+		dup(self->id->recv_cq_channel->fd),
+		dup(self->id->send_cq_channel->fd),
+		dup(self->id->channel->fd),
+	};
+	struct rdma_cm_id *next;
+	int i;
+
+	rdma_destroy_ep(self->id);
+	next = make();
+	for (i = 0; i < 3; i++) {
+		EXPECT_FALSE(same_file(copies[i], next->recv_cq_channel->fd));
+		EXPECT_FALSE(same_file(copies[i], next->send_cq_channel->fd));
+		EXPECT_FALSE(same_file(copies[i], next->channel->fd));
+	}
+	rdma_destroy_ep(next);
+}
+
+TEST_F(cache, nonblocking)
+{
+	struct rdma_cm_id *next;
+
+	ok(fcntl(self->id->recv_cq_channel->fd, F_SETFL, O_NONBLOCK));
+	ok(fcntl(self->id->channel->fd, F_SETFL, O_NONBLOCK));
+	rdma_destroy_ep(self->id);
+	next = make();
+	EXPECT_FALSE(fcntl(next->recv_cq_channel->fd, F_GETFL) & O_NONBLOCK);
+	EXPECT_FALSE(fcntl(next->send_cq_channel->fd, F_GETFL) & O_NONBLOCK);
+	EXPECT_FALSE(fcntl(next->channel->fd, F_GETFL) & O_NONBLOCK);
+	rdma_destroy_ep(next);
+}
+
+/* A queue with another user stays that user's. */
+TEST_F(cache, shared)
+{
+	struct ibv_qp_init_attr attr = self->attr;
+	struct ibv_cq *cq = self->id->recv_cq;
+	struct rdma_cm_id *other, *next;
+
+	attr.recv_cq = cq;
+	attr.send_cq = cq;
+	other = client_ep(AF_INET, 7, NULL, &attr);
+	EXPECT_EQ(cq, other->qp->recv_cq);
+	rdma_destroy_ep(self->id);
+	next = make();
+	EXPECT_NE(cq, next->recv_cq);
+	EXPECT_NE(cq, next->send_cq);
+	rdma_destroy_ep(next);
+	rdma_destroy_ep(other);
+}
+
+/* Connections that use the same queues in turn, with completions left over. */
+TEST_F(cache, connections)
+{
+	struct rdma_cm_id *client, *server;
+	struct ibv_qp_init_attr attr;
+	struct server s;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	char buf[16];
+	int i;
+
+	rdma_destroy_ep(self->id);
+	for (i = 0; i < 4; i++) {
+		s = (struct server){};
+		attr = self->attr;
+		server_start(&s, AF_INET, NULL, &attr, 1);
+		attr = self->attr;
+		client = client_ep(AF_INET, s.port, NULL, &attr);
+		EXPECT_EQ(0, ibv_poll_cq(client->recv_cq, 1, &wc));
+		EXPECT_EQ(0, ibv_poll_cq(client->send_cq, 1, &wc));
+		ok(rdma_connect(client, NULL));
+		server_join(&s);
+		server = s.conn[0];
+		send_message(client, server);
+		send_message(server, client);
+
+		/* Flushed by the disconnect, and never asked for */
+		mr = rdma_reg_msgs(server, buf, sizeof(buf));
+		ASSERT_NE(NULL, mr);
+		ok(rdma_post_recv(server, NULL, buf, sizeof(buf), mr));
+		disconnect_both(client, server);
+		ok(rdma_dereg_mr(mr));
+		rdma_destroy_ep(client);
+		server_stop(&s);
+	}
+}
+
+TEST_HARNESS_MAIN
