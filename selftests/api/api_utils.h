@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/netlink.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -193,6 +194,15 @@ static inline bool link_local(struct sockaddr_storage *addr, uint16_t port)
  * Counting what is alive
  */
 
+/*
+ * Counts are exact when the library keeps nothing for the next endpoint. That
+ * what it keeps by default is bounded is tested in better.c.
+ */
+static void __attribute__((constructor)) keep_nothing(void)
+{
+	setenv("RDMAEP_CACHE", "0", 0);
+}
+
 struct objects {
 	int qp, cq, pd, mr, srq, cm_id;		/* of the kernel's RDMA core */
 	int endpoints;				/* of our module; 0 on stock */
@@ -298,6 +308,37 @@ static inline struct objects count_objects(void)
 	return n;
 }
 
+/*
+ * What a process has more of each time it does something is a leak, also where
+ * no kernel object shows it: file descriptors and heap. The first rounds pay
+ * for what is kept: devices, caches.
+ */
+struct growth {
+	int fds;
+	size_t heap;
+};
+
+static inline struct growth growth_now(void)
+{
+	return (struct growth){ count_fds(), mallinfo2().uordblks };
+}
+
+static inline void _expect_no_growth(struct __test_metadata *_metadata,
+				     const struct growth *before, int line)
+{
+	struct growth now = growth_now();
+
+	EXPECT_EQ(before->fds, now.fds) {
+		TH_LOG("line %d: file descriptors", line);
+	}
+	/* less than one small allocation for each of eight rounds */
+	EXPECT_GT(before->heap + 8 * 32, now.heap) {
+		TH_LOG("line %d: bytes of heap", line);
+	}
+}
+
+#define expect_no_growth(before) _expect_no_growth(_metadata, before, __LINE__)
+
 static inline void sleep_ms(int ms)
 {
 	struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
@@ -390,6 +431,19 @@ static inline struct rdma_cm_event *next_event(struct rdma_event_channel *channe
 #define expect_silence(channel)	EXPECT_FALSE(event_within(channel, NEVER_MS))
 
 /*
+ * Most tests count what is left when they are done: nothing is kept for the
+ * next endpoint, unless a test is about that.
+ */
+#ifndef API_CACHE
+#define API_CACHE "0"
+#endif
+
+static void __attribute__((constructor)) set_cache(void)
+{
+	setenv("RDMAEP_CACHE", API_CACHE, 1);
+}
+
+/*
  * Ids, queue pairs
  */
 
@@ -421,19 +475,6 @@ static inline enum ibv_qp_state qp_state(struct ibv_qp *qp)
 static inline uint16_t src_port(struct rdma_cm_id *id)
 {
 	return ntohs(rdma_get_src_port(id));
-}
-
-/*
- * Most tests count what is left when they are done: nothing is kept for the
- * next endpoint, unless a test is about that.
- */
-#ifndef API_CACHE
-#define API_CACHE "0"
-#endif
-
-static void __attribute__((constructor)) set_cache(void)
-{
-	setenv("RDMAEP_CACHE", API_CACHE, 1);
 }
 
 /*

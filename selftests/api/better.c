@@ -619,6 +619,38 @@ TEST(setuid_after_open)
 }
 
 /*
+ * What is kept for the next endpoint is not more with each endpoint: CQs and
+ * their channels, and the endpoint's own channel.
+ */
+TEST_F(better, kept_objects_are_bounded)
+{
+	struct ibv_qp_init_attr attr;
+	struct growth growth = {};
+	struct objects kept = {};
+	struct rdma_cm_id *id;
+	int i;
+
+	not_on_stock("it keeps nothing");
+	unsetenv("RDMAEP_CACHE");
+	for (i = 0; i < 12; i++) {
+		attr = qp_attr(IBV_QPT_RC);
+		id = client_ep(variant->family, 7777, NULL, &attr);
+		ASSERT_NE(NULL, id->qp);
+		EXPECT_EQ(id, id->send_cq->cq_context);
+		EXPECT_EQ(id, id->recv_cq->cq_context);
+		rdma_destroy_ep(id);
+		if (i == 3) {
+			growth = growth_now();
+			kept = count_objects();
+		}
+	}
+	expect_no_growth(&growth);
+	expect_no_leak(&kept);
+	/* The fixture's count is of the time before. */
+	self->before = kept;
+}
+
+/*
  * Reasons
  */
 

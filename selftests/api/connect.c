@@ -53,6 +53,30 @@ TEST_F(connect, several)
 	}
 }
 
+/* whole lives of connections, private data and all */
+TEST_F(connect, again_and_again)
+{
+	struct pair *p = &self->pair;
+	struct growth growth = {};
+	int i;
+
+	p->connect_param.private_data = data;
+	p->connect_param.private_data_len = 20;
+	p->accept_param = p->connect_param;
+	for (i = 0; i < 12; i++) {
+		pair_connect(p);
+		ok(rdma_disconnect(p->client));
+		expect_event(p->server_channel, RDMA_CM_EVENT_DISCONNECTED);
+		ok(rdma_disconnect(p->server));
+		expect_event(p->client_channel, RDMA_CM_EVENT_DISCONNECTED);
+		pair_destroy(p);
+		expect_no_leak(&self->before);
+		if (i == 3)
+			growth = growth_now();
+	}
+	expect_no_growth(&growth);
+}
+
 /* conn_param is optional where the id has a QP */
 TEST_F(connect, without_parameters)
 {

@@ -56,16 +56,17 @@ TEST(channel_create)
 TEST(channel_destroy_closes)
 {
 	struct rdma_event_channel *channel;
-	int i, fds = 0;
+	struct growth growth = {};
+	int i;
 
 	for (i = 0; i < 20; i++) {
 		channel = rdma_create_event_channel();
 		ASSERT_NE(NULL, channel);
 		rdma_destroy_event_channel(channel);
 		if (i == 3)
-			fds = count_fds();
+			growth = growth_now();
 	}
-	EXPECT_EQ(fds, count_fds());
+	expect_no_growth(&growth);
 }
 
 /* "NULL if the request fails. On failure, errno" */

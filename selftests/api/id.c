@@ -100,7 +100,8 @@ TEST_F(id, destroy_frees)
 {
 	struct sockaddr_storage addr = my_addr(variant->family, 7471);
 	struct rdma_cm_id *id;
-	int i, fds = 0;
+	struct growth growth = {};
+	int i;
 
 	for (i = 0; i < 12; i++) {
 		ok(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
@@ -110,9 +111,9 @@ TEST_F(id, destroy_frees)
 		ok(rdma_destroy_id(id));
 		EXPECT_EQ(self->before.cm_id, count_objects().cm_id);
 		if (i == 3)
-			fds = count_fds();
+			growth = growth_now();
 	}
-	EXPECT_EQ(fds, count_fds());
+	expect_no_growth(&growth);
 }
 
 /* "cancels any outstanding asynchronous operation" */
