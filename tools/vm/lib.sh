@@ -160,7 +160,8 @@ vm_wait_turn() {
 	done
 }
 
-# vm_qemu CHARDEV: run the VM to its end, the command's output going to that QEMU chardev.
+# vm_qemu CHARDEV: becomes the VM, the command's output going to that QEMU chardev. To be called
+# in a subshell; the VM does not outlive the shell above.
 vm_qemu() {
 	local cpu=max,la57=off
 	local -a accel=(-accel "tcg,thread=multi")
@@ -170,7 +171,7 @@ vm_qemu() {
 		accel=(-accel kvm) cpu=$KVM_CPU
 	fi
 	local share=local,security_model=none,multidevs=remap
-	timeout --foreground -k 5 $((TIMEOUT + 60 * SLOW + 30)) qemu-system-x86_64 \
+	exec setpriv --pdeathsig TERM timeout --foreground -k 5 $((TIMEOUT + 60 * SLOW + 30)) qemu-system-x86_64 \
 		-M q35 "${accel[@]}" -cpu "$cpu" -smp "$SMP" -m "$MEM" \
 		-nodefaults -no-user-config -display none -no-reboot "${NET[@]}" \
 		-kernel "$VM_KERNEL_DIR/vmlinuz" -initrd "$INITRAMFS" -append "$(vm_cmdline)" \
