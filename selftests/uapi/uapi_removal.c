@@ -7,7 +7,7 @@
  */
 #include "rdma_ep_utils.h"
 
-#define PROMPT_MS	15000	/* on a slow machine; a hang takes for ever */
+#define PROMPT_MS	(15000 * slow())	/* on a slow machine; a hang takes for ever */
 
 /* The RDMA device on host_netdev(), and its driver's name for rdma link add */
 struct device {
