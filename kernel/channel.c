@@ -90,7 +90,7 @@ static int rdma_ep_channel_deliver(struct rdma_ep_channel *channel, struct rdma_
 	struct rdma_ep_record rec;
 	size_t copied;
 
-	rdma_ep_record_from_event(&rec, t);
+	rdma_ep_record_from_event(&rec, t, sizeof(rec));
 	copied = copy_to_iter(&rec, rec.size, to);
 	if (copied != rec.size) {
 		iov_iter_revert(to, copied);

@@ -415,7 +415,7 @@ int rdma_ep_wait(struct rdma_ep_call *call);
 
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);
-void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t);
+void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t, u32 len);
 int rdma_ep_record_to_user(const struct rdma_ep_record *rec, u64 uptr, u32 len);
 int rdma_ep_record_answer(struct rdma_ep_call *call, struct rdma_ep *ep, u32 parts, bool must,
 			  u64 uptr, u32 len);

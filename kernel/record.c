@@ -254,19 +254,34 @@ static void rdma_ep_fill_more(struct rdma_ep_record *rec, const struct rdma_ep_e
 	memcpy(rec->private_data, more->data, more->param.private_data_len);
 }
 
+/* Which parts besides private data have room, whole, in a record of that length. */
+static u32 rdma_ep_parts_within(u32 len)
+{
+	u32 parts = 0;
+	int i;
+
+	if (len >= offsetofend(struct rdma_ep_record, info))
+		parts |= RDMA_EP_REC_INFO;
+	for (i = 0; i < RDMA_EP_ATTRS; i++)
+		if (len >= offsetof(struct rdma_ep_record, attr[i + 1]))
+			parts |= RDMA_EP_REC_INIT << i;
+	return parts;
+}
+
 /**
  * rdma_ep_record_from_event - fill the record of an event
  * @rec: the record, overwritten as far as its size says
  * @t: the event
+ * @len: room that the user has for it
  *
  * May sleep, and takes rdma_ep::lock. If the device has gone meanwhile, the
  * record says less.
  */
-void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t)
+void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t, u32 len)
 {
 	struct rdma_ep_event_more *more = NULL;
 	struct rdma_ep *child = rdma_ep_event_child(t);
-	u32 parts = rdma_ep_event_parts(t);
+	u32 parts = rdma_ep_event_parts(t) & rdma_ep_parts_within(len);
 
 	if (t->ev->more)
 		more = container_of(t->ev, struct rdma_ep_event_more, ev);

@@ -125,6 +125,31 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
 	return ret;
 }
 
+/*
+ * ib_cm tells the end of a connection in any case, after 15 times 4 s if the peer
+ * is mute; but not if it had no memory for the disconnect itself, which
+ * rdma_disconnect() keeps to itself.
+ */
+#define RDMA_EP_DISCONNECT_TIMEOUT (90 * HZ)
+
+static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
+{
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->disconnecting && !ep->dead) {
+		ep->disconnecting = false;
+		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
+		rdma_ep_event_queue(&ep->slots[RDMA_EP_SLOT_DISCONNECTED],
+				    RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+}
+
+static bool rdma_ep_wait_over(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t, int *ret)
+{
+	*ret = rdma_ep_wait_take(ep, types, t);
+	return *ret != -EAGAIN;
+}
+
 /**
  * rdma_ep_wait_for - wait for an event at an endpoint
  * @ep: the endpoint, for which rdma_ep_wait_begin() was called
@@ -136,14 +161,22 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
  */
 int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
-	int ret, err = 0;
+	long left = types == RDMA_EP_COMPLETES_DISCONNECT ? RDMA_EP_DISCONNECT_TIMEOUT :
+							    MAX_SCHEDULE_TIMEOUT;
+	int ret;
 
-	ret = rdma_ep_wait_take(ep, types, t);
+	if (rdma_ep_wait_over(ep, types, t, &ret))
+		return ret;
 	/* Not wait_event_interruptible(): that offers to reschedule before it looks. */
-	if (ret == -EAGAIN)
-		err = __wait_event_interruptible(ep->wq, (ret = rdma_ep_wait_take(ep, types, t)) !=
-								 -EAGAIN);
-	return err ?: ret;
+	left = __wait_event_interruptible_timeout(ep->wq, rdma_ep_wait_over(ep, types, t, &ret),
+						  left);
+	if (left < 0)
+		return left;
+	if (!left) {
+		rdma_ep_give_up_disconnect(ep);
+		ret = rdma_ep_wait_take(ep, types, t);
+	}
+	return ret;
 }
 
 /**
@@ -231,7 +264,7 @@ int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types
 	if (ret)
 		return rdma_ep_fail_wait(call, ep, ret);
 
-	rdma_ep_record_from_event(&rec, &t);
+	rdma_ep_record_from_event(&rec, &t, record_len);
 	ret = rdma_ep_record_to_user(&rec, record_uptr, record_len);
 	if (ret) {
 		rdma_ep_event_untake(&t);
@@ -259,7 +292,7 @@ static int rdma_ep_wait_deliver(struct rdma_ep_call *call, struct rdma_ep_taken 
 		cmd->child_channel = want.fd;
 		child->cookie = cmd->child_cookie;
 	}
-	rdma_ep_record_from_event(&rec, t);
+	rdma_ep_record_from_event(&rec, t, cmd->record_len);
 	ret = rdma_ep_record_to_user(&rec, cmd->record_uptr, cmd->record_len);
 	if (!ret && want.file)
 		ret = rdma_ep_respond(call);

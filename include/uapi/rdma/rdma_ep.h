@@ -381,7 +381,8 @@ struct rdma_ep_info {
  *
  * read(2) on a channel returns as many whole records as fit. The buffer has to
  * hold sizeof(struct rdma_ep_record) bytes at least; one of exactly that size
- * gets one record.
+ * gets one record. A command that waits can have less room for it: @info and
+ * each of @attr is left out of an event's record if it does not fit whole.
  */
 struct rdma_ep_record {
 	__u32 size;
