@@ -331,8 +331,8 @@ static inline void _expect_no_growth(struct __test_metadata *_metadata,
 	EXPECT_EQ(before->fds, now.fds) {
 		TH_LOG("line %d: file descriptors", line);
 	}
-	/* less than one small allocation for each of eight rounds */
-	EXPECT_GT(before->heap + 8 * 32, now.heap) {
+	/* Tables grow now and then; eight lost ids or events are more. */
+	EXPECT_GT(before->heap + 4096, now.heap) {
 		TH_LOG("line %d: bytes of heap", line);
 	}
 }
