@@ -638,7 +638,8 @@ struct rdma_ep_bind {
  * @reserved: must be 0
  *
  * Completes with ADDR_RESOLVED or ADDR_ERROR (or, with
- * RDMA_EP_RESOLVE_THEN_ROUTE, ROUTE_RESOLVED or ROUTE_ERROR).
+ * RDMA_EP_RESOLVE_THEN_ROUTE, ROUTE_RESOLVED or ROUTE_ERROR). One that fails
+ * may leave an idle endpoint bound, to @src or to a free port.
  * Follows rdma_resolve_addr(3).
  */
 struct rdma_ep_resolve_addr {
@@ -843,7 +844,8 @@ struct rdma_ep_attach {
  * @reserved: must be 0
  *
  * Takes the next event of this endpoint, whether it has a channel or not, and
- * honours the channel's O_NONBLOCK. Follows rdma_get_request(3).
+ * honours the channel's O_NONBLOCK. ENODEV when the device was removed and no
+ * event is left. Follows rdma_get_request(3).
  */
 struct rdma_ep_wait {
 	struct rdma_ep_hdr hdr;
