@@ -15,7 +15,9 @@
  * environment.
  *
  * Events that were read but not acknowledged need no care: libibverbs counts
- * them over the whole life of the queue, and waits when it is destroyed.
+ * them over the whole life of the queue, and waits when it is destroyed. A
+ * queue may still be armed: then its first completion wakes the new owner
+ * before it has asked for that, which whoever uses events must expect anyhow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +213,9 @@ void rdmaep_cqs_park(struct rdmaep_id *ep)
 	int err = errno;
 
 	if (!rdmaep_cache_max() || !ep->dev || ep->dev->gone)
+		return;
+	/* It belongs to the SRQ, which others may still fill. */
+	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq)
 		return;
 	cq_park(&ep->made_recv, &id->recv_cq, &id->recv_cq_channel);
 	cq_park(&ep->made_send, &id->send_cq, &id->send_cq_channel);
