@@ -12,6 +12,8 @@
  * does not share with its former self.
  */
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,6 +38,31 @@ void rdmaep_device_lock(bool lock)
 static uint8_t clamp_u8(int value)
 {
 	return value < 0 ? 0 : value > UINT8_MAX ? UINT8_MAX : value;
+}
+
+/*
+ * Looking for a path costs as much as an endpoint, and this is done whenever
+ * the last one goes. An attribute that is kept open tells for less: once its
+ * device is removed, poll(2) says so.
+ */
+static void device_watch(struct rdmaep_device *dev)
+{
+	char path[IBV_SYSFS_PATH_MAX + 8], c;
+
+	snprintf(path, sizeof(path), "%s/ibdev", dev->verbs->device->dev_path);
+	dev->sysfs_fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* There is news until it is read once. */
+	if (dev->sysfs_fd >= 0 && read(dev->sysfs_fd, &c, 1) != 1) {
+		close(dev->sysfs_fd);
+		dev->sysfs_fd = -1;
+	}
+}
+
+static bool device_may_be_gone(const struct rdmaep_device *dev)
+{
+	struct pollfd pfd = { .fd = dev->sysfs_fd, .events = POLLPRI };
+
+	return dev->sysfs_fd < 0 || poll(&pfd, 1, 0);
 }
 
 /* Gone as soon as the removal begins, though the removal waits for us. */
@@ -74,6 +101,7 @@ static struct rdmaep_device *device_open(struct ibv_device *ibdev)
 		goto close_device;
 
 	dev->in_sysfs = device_in_sysfs(dev);
+	device_watch(dev);
 	dev->index = ibv_get_device_index(ibdev);
 	dev->guid = ibv_get_device_guid(ibdev);
 	dev->max_responder_resources = clamp_u8(attr.max_qp_rd_atom);
@@ -109,6 +137,8 @@ static void device_close(struct rdmaep_device *dev)
 	if (dev->xrcd)
 		ibv_close_xrcd(dev->xrcd);
 	ibv_close_device(dev->verbs);
+	if (dev->sysfs_fd >= 0)
+		close(dev->sysfs_fd);
 	free(dev);
 	errno = err;
 }
@@ -117,7 +147,7 @@ static void device_unref(struct rdmaep_device *dev)
 {
 	if (--dev->refs)
 		return;
-	if (dev->in_sysfs && !device_in_sysfs(dev))
+	if (dev->in_sysfs && device_may_be_gone(dev) && !device_in_sysfs(dev))
 		dev->gone = true;
 	if (dev->gone)
 		device_close(dev);

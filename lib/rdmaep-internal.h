@@ -156,6 +156,7 @@ void rdmaep_channel_keep_own(struct rdmaep_channel *ch);
  * @xrcd: the XRC domain, or NULL
  * @refs: ids and device lists that use it
  * @in_sysfs: it was in sysfs when it was opened
+ * @sysfs_fd: a file of its there, or -1
  * @gone: removed: closed when nothing uses it any more
  * @max_responder_resources: limit of the device
  * @max_initiator_depth: limit of the device
@@ -171,6 +172,7 @@ struct rdmaep_device {
 	struct ibv_xrcd *xrcd;
 	unsigned int refs;
 	bool in_sysfs;
+	int sysfs_fd;
 	bool gone;
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
