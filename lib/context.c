@@ -63,6 +63,11 @@ static void fork_child(void)
 	rdmaep_fork_count++;
 	rdmaep_id_after_fork();
 	if (current_ctx) {
+		/* The parent will use these. */
+		while (current_ctx->num_idle) {
+			close(current_ctx->idle[--current_ctx->num_idle]);
+			rdmaep_channel_unreserve();
+		}
 		ctx_put_locked(current_ctx);
 		current_ctx = NULL;
 	}
@@ -146,7 +151,7 @@ void rdmaep_ctx_put(struct rdmaep_ctx *ctx)
 
 /**
  * rdmaep_ctx_take_channel() - a channel that was kept
- * @ctx: the context
+ * @ctx: the context. One that was inherited has none: the parent uses them.
  *
  * Return: its file descriptor, or -1.
  */
@@ -155,7 +160,7 @@ int rdmaep_ctx_take_channel(struct rdmaep_ctx *ctx)
 	int fd = -1;
 
 	pthread_mutex_lock(&ctx_lock);
-	if (ctx->num_idle)
+	if (ctx == current_ctx && ctx->num_idle)
 		fd = ctx->idle[--ctx->num_idle];
 	pthread_mutex_unlock(&ctx_lock);
 	return fd;
@@ -173,7 +178,7 @@ bool rdmaep_ctx_keep_channel(struct rdmaep_ctx *ctx, int fd)
 	bool room;
 
 	pthread_mutex_lock(&ctx_lock);
-	room = ctx->num_idle < RDMAEP_IDLE_CHANNELS &&
+	room = ctx == current_ctx && ctx->num_idle < RDMAEP_IDLE_CHANNELS &&
 	       ctx->num_idle < rdmaep_cache_max();
 	if (room)
 		ctx->idle[ctx->num_idle++] = fd;

@@ -463,6 +463,8 @@ RDMAEP_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 /* What the event says, as errno */
 static int event_result(const struct rdma_cm_event *event)
 {
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return rdmaep_seterrno(ENODEV);
 	if (!event->status)
 		return 0;
 	if (event->event == RDMA_CM_EVENT_REJECTED)

@@ -15,7 +15,7 @@
  * struct rdmaep_group - a group that an id has joined, or is joining
  * @next: next of the id's groups
  * @cookie: its name in events
- * @handle: its handle in the module
+ * @handle: its handle in the module, 0 while it is being joined
  * @context: what the program wants to find in the events
  * @send_only: the QP is not to receive what is sent to the group
  * @joined: @mgid and @mlid are known
@@ -185,6 +185,20 @@ void rdmaep_groups_free(struct rdmaep_id *ep)
 	}
 }
 
+/* The event may have come, and another thread have destroyed the group. */
+static void group_set_handle(struct rdmaep_id *ep, uint64_t cookie,
+			     uint32_t handle)
+{
+	struct rdmaep_group *group;
+
+	pthread_mutex_lock(&rdmaep_lock);
+	group = group_find(ep, cookie);
+	if (group)
+		group->handle = handle;
+	pthread_cond_broadcast(&rdmaep_acked);
+	pthread_mutex_unlock(&rdmaep_lock);
+}
+
 static int group_join(struct rdmaep_id *ep, const struct sockaddr *addr,
 		      uint32_t join_flags, void *context)
 {
@@ -195,6 +209,8 @@ static int group_join(struct rdmaep_id *ep, const struct sockaddr *addr,
 	};
 	struct rdma_ep_leave leave = { .hdr = RDMAEP_HDR(leave) };
 	struct rdmaep_group *group;
+	bool sync = ep->sync;
+	uint64_t cookie;
 
 	if (rdmaep_addr_set(&cmd.addr, addr, "group"))
 		return -1;
@@ -205,8 +221,9 @@ static int group_join(struct rdmaep_id *ep, const struct sockaddr *addr,
 	group->context = context;
 	group->send_only = join_flags == RDMA_EP_JOIN_SEND_ONLY;
 	memcpy(&group->addr, addr, cmd.addr.len);
-	group->cookie = __atomic_add_fetch(&last_cookie, 1, __ATOMIC_RELAXED);
-	cmd.cookie = group->cookie;
+	cookie = __atomic_add_fetch(&last_cookie, 1, __ATOMIC_RELAXED);
+	group->cookie = cookie;
+	cmd.cookie = cookie;
 
 	/* Before its event can come */
 	pthread_mutex_lock(&rdmaep_lock);
@@ -216,8 +233,8 @@ static int group_join(struct rdmaep_id *ep, const struct sockaddr *addr,
 
 	if (rdmaep_call(ep->ctx, RDMA_EP_JOIN, &cmd))
 		goto forget;
-	group->handle = cmd.out_group;
-	if (!ep->sync)
+	group_set_handle(ep, cookie, cmd.out_group);
+	if (!sync)
 		return 0;
 
 	if (!rdmaep_wait_next(ep))
@@ -226,11 +243,12 @@ static int group_join(struct rdmaep_id *ep, const struct sockaddr *addr,
 		return -1;	/* it goes on, and its event will come */
 
 	leave.ep = ep->handle;
-	leave.group = group->handle;
+	leave.group = cmd.out_group;
 	rdmaep_call_quiet(ep->ctx, RDMA_EP_LEAVE, &leave);
 forget:
 	if (group_unlink(ep, group))
 		free(group);
+	group_set_handle(ep, cookie, 0);	/* who waits need not any more */
 	return -1;
 }
 
@@ -297,6 +315,28 @@ static size_t addr_significant(const struct sockaddr *addr)
 	return rdmaep_addr_size(addr);
 }
 
+/* Take a group off its id's list, once the call that joins it has returned. */
+static struct rdmaep_group *group_take(struct rdmaep_id *ep,
+				       const struct sockaddr *addr, size_t len)
+{
+	struct rdmaep_group **pos, *group;
+
+	pthread_mutex_lock(&rdmaep_lock);
+	for (;;) {
+		for (pos = &ep->groups; *pos; pos = &(*pos)->next)
+			if (!memcmp(&(*pos)->addr, addr, len))
+				break;
+		group = *pos;
+		if (!group || group->handle)
+			break;
+		pthread_cond_wait(&rdmaep_acked, &rdmaep_lock);
+	}
+	if (group)
+		*pos = group->next;
+	pthread_mutex_unlock(&rdmaep_lock);
+	return group;
+}
+
 /**
  * rdma_leave_multicast() - leave a group
  * @id: the id
@@ -316,20 +356,13 @@ RDMAEP_API int rdma_leave_multicast(struct rdma_cm_id *id,
 		.ep = ep->handle,
 	};
 	size_t len = addr_significant(addr);
-	struct rdmaep_group **pos, *group;
+	struct rdmaep_group *group;
 	int ret;
 
 	if (!len)
 		return rdmaep_seterrno(EINVAL);
 
-	pthread_mutex_lock(&rdmaep_lock);
-	for (pos = &ep->groups; *pos; pos = &(*pos)->next)
-		if (!memcmp(&(*pos)->addr, addr, len))
-			break;
-	group = *pos;
-	if (group)
-		*pos = group->next;
-	pthread_mutex_unlock(&rdmaep_lock);
+	group = group_take(ep, addr, len);
 	if (!group)
 		return rdmaep_seterrno(EADDRNOTAVAIL);
 

@@ -108,6 +108,7 @@ RDMAEP_API int rdma_resolve_addr(struct rdma_cm_id *id,
 		.ep = ep->handle,
 		.timeout_ms = timeout_ms,
 	};
+	struct sockaddr_storage old = id->route.addr.dst_storage;
 	struct rdmaep_wait wait;
 	int ret;
 
@@ -119,9 +120,12 @@ RDMAEP_API int rdma_resolve_addr(struct rdma_cm_id *id,
 	if (rdmaep_wait_begin(&wait, ep, &cmd.hdr, &cmd.record_uptr,
 			      &cmd.record_len))
 		return -1;
+
+	/* Programs look at it before the event comes; later is too late. */
+	memcpy(&id->route.addr.dst_storage, cmd.dst.sa, cmd.dst.len);
 	ret = rdmaep_call(ep->ctx, RDMA_EP_RESOLVE_ADDR, &cmd);
-	if (!ret && !ep->sync)
-		memcpy(&id->route.addr.dst_storage, cmd.dst.sa, cmd.dst.len);
+	if (ret && errno != EAGAIN && errno != EINTR)
+		id->route.addr.dst_storage = old;
 	return rdmaep_wait_end(&wait, ep, ret);
 }
 
