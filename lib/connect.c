@@ -13,6 +13,11 @@ struct conn_data {
 	uint8_t buf[RDMA_EP_MAX_DATA];
 };
 
+static uint8_t min_u8(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
 static int data_too_long(size_t len, size_t limit)
 {
 	return rdmaep_fail(EINVAL, RDMA_EP_REASON_DATA_TOO_LONG,
@@ -28,7 +33,8 @@ static int set_data(struct rdmaep_id *ep, struct rdma_ep_conn_param *dst,
 		    struct conn_data *data)
 {
 	size_t len = src && src->private_data ? src->private_data_len : 0;
-	size_t total = ep->connect_len + len;
+	size_t first = ep->connect_data ? ep->connect_len : 0;
+	size_t total = first + len;
 
 	if (!limit)	/* the device is not known: the module will tell */
 		limit = UINT8_MAX;
@@ -37,10 +43,10 @@ static int set_data(struct rdmaep_id *ep, struct rdma_ep_conn_param *dst,
 	if (!total)
 		return 0;
 
-	if (ep->connect_len)
-		memcpy(data->buf, ep->connect_data, ep->connect_len);
+	if (first)
+		memcpy(data->buf, ep->connect_data, first);
 	if (len)
-		memcpy(data->buf + ep->connect_len, src->private_data, len);
+		memcpy(data->buf + first, src->private_data, len);
 	dst->private_data_uptr = (uintptr_t)data->buf;
 	dst->private_data_len = total;
 	return 0;
@@ -60,8 +66,8 @@ static int set_param(struct rdmaep_id *ep, struct rdma_ep_conn_param *dst,
 
 	dst->responder_resources = ep->responder_resources;
 	dst->initiator_depth = ep->initiator_depth;
-	dst->retry_count = src ? src->retry_count & 7 : 7;
-	dst->rnr_retry_count = src ? src->rnr_retry_count & 7 : 7;
+	dst->retry_count = src ? min_u8(src->retry_count, 7) : 7;
+	dst->rnr_retry_count = src ? min_u8(src->rnr_retry_count, 7) : 7;
 	dst->flow_control = src ? src->flow_control : 0;
 	if (qp) {
 		dst->qp_num = qp->qp_num;
@@ -100,11 +106,6 @@ static int check_param(struct rdmaep_id *ep, const struct rdma_conn_param *param
 	return 0;
 }
 
-static uint8_t min_u8(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
-}
-
 /**
  * rdma_connect() - begin to connect to the resolved destination
  * @id: the id, whose route is resolved
@@ -127,6 +128,7 @@ RDMAEP_API int rdma_connect(struct rdma_cm_id *id,
 	};
 	struct rdmaep_wait wait;
 	struct conn_data data;
+	void *sent;
 	int ret;
 
 	if (check_param(ep, conn_param, true))
@@ -145,13 +147,25 @@ RDMAEP_API int rdma_connect(struct rdma_cm_id *id,
 			      &cmd.record_len))
 		return -1;
 
+	/*
+	 * Once it is sent, the event can come, and another thread destroy an
+	 * asynchronous id.
+	 */
 	ep->connect_error = false;
+	sent = ep->connect_data;
+	ep->connect_data = NULL;
 	ret = rdmaep_call(ep->ctx, RDMA_EP_CONNECT, &cmd);
+	if (!ret && !wait.evt) {
+		free(sent);
+		return 0;
+	}
 	if (!ret || errno == EAGAIN || errno == EINTR) {
-		/* It was sent, and is not sent twice. */
-		free(ep->connect_data);
-		ep->connect_data = NULL;
-		ep->connect_len = 0;
+		int err = errno;
+
+		free(sent);	/* it is not sent twice */
+		errno = err;
+	} else {
+		ep->connect_data = sent;
 	}
 	return rdmaep_wait_end(&wait, ep, ret);
 }
@@ -371,6 +385,7 @@ RDMAEP_API int rdma_disconnect(struct rdma_cm_id *id)
 		.ep = ep->handle,
 	};
 	struct rdmaep_wait wait;
+	int ret;
 
 	if (!ep->dev)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
@@ -385,8 +400,13 @@ RDMAEP_API int rdma_disconnect(struct rdma_cm_id *id)
 	if (rdmaep_wait_begin(&wait, ep, &cmd.hdr, &cmd.record_uptr,
 			      &cmd.record_len))
 		return -1;
-	return rdmaep_wait_end(&wait, ep,
-			       rdmaep_call(ep->ctx, RDMA_EP_DISCONNECT, &cmd));
+	ret = rdmaep_wait_end(&wait, ep,
+			      rdmaep_call(ep->ctx, RDMA_EP_DISCONNECT, &cmd));
+	/* The removal of the device has ended the connection as well. */
+	if (ret && wait.evt && id->event &&
+	    id->event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	return ret;
 }
 
 /**
