@@ -706,8 +706,9 @@ struct rdma_ep_listen {
  * Connect completes with CONNECT_RESPONSE (which carries the RTR and RTS
  * attributes), ESTABLISHED (datagram, iWARP), REJECTED, UNREACHABLE or
  * CONNECT_ERROR; accept completes with ESTABLISHED, CONNECT_ERROR,
- * UNREACHABLE, REJECTED or DISCONNECTED. Accepting a datagram request has no
- * completion, and RDMA_EP_F_WAIT does not wait then. Follow rdma_connect(3)
+ * UNREACHABLE, REJECTED or DISCONNECTED; either with DEVICE_REMOVAL if the
+ * device goes meanwhile. Accepting a datagram request has no completion, and
+ * RDMA_EP_F_WAIT does not wait then. Follow rdma_connect(3)
  * and rdma_accept(3).
  */
 struct rdma_ep_connect {
@@ -761,7 +762,9 @@ struct rdma_ep_reject {
  * @record_uptr: with RDMA_EP_F_WAIT: address for the event's record
  *
  * Idempotent: 0 when the peer, or an earlier call, went first.
- * Completes with DISCONNECTED. Follows rdma_disconnect(3).
+ * Completes with DISCONNECTED or DEVICE_REMOVAL. If there is nothing to wait
+ * for, RDMA_EP_F_WAIT answers with RDMA_EP_EVENT_NONE. Follows
+ * rdma_disconnect(3).
  */
 struct rdma_ep_disconnect {
 	struct rdma_ep_hdr hdr;
