@@ -147,6 +147,9 @@ RDMAEP_API int rdma_connect(struct rdma_cm_id *id,
 			      &cmd.record_len))
 		return -1;
 
+	/* Without a QP nobody wants its attributes. */
+	if (!id->qp && cmd.record_len)
+		cmd.record_len = offsetof(struct rdma_ep_record, info);
 	/*
 	 * Once it is sent, the event can come, and another thread destroy an
 	 * asynchronous id.
