@@ -5,6 +5,7 @@
  */
 #include <linux/pagemap.h>
 #include <linux/uaccess.h>
+#include <rdma/ib.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_marshall.h>
@@ -59,6 +60,21 @@ static u8 rdma_ep_transport(struct ib_device *device, u32 port_num)
 	return RDMA_EP_TRANSPORT_IB;
 }
 
+static void rdma_ep_fill_gids(struct rdma_ep_info *info, struct rdma_cm_id *id)
+{
+	struct sockaddr_ib *src = (struct sockaddr_ib *)&id->route.addr.src_addr;
+	struct sockaddr_ib *dst = (struct sockaddr_ib *)&id->route.addr.dst_addr;
+
+	/* An InfiniBand address has the GID in it; of others rdma_cm knows it. */
+	if (src->sib_family == AF_IB) {
+		memcpy(info->sgid, &src->sib_addr, sizeof(info->sgid));
+		memcpy(info->dgid, &dst->sib_addr, sizeof(info->dgid));
+	} else {
+		rdma_read_gids(id, (union ib_gid *)info->sgid,
+			       info->dst.len ? (union ib_gid *)info->dgid : NULL);
+	}
+}
+
 static void rdma_ep_fill_device(struct rdma_ep_info *info, struct rdma_cm_id *id)
 {
 	info->node_guid = id->device->node_guid;
@@ -69,8 +85,7 @@ static void rdma_ep_fill_device(struct rdma_ep_info *info, struct rdma_cm_id *id
 	info->max_connect_data = rdma_ep_max_data(id, RDMA_EP_OP_CONNECT);
 	info->max_accept_data = rdma_ep_max_data(id, RDMA_EP_OP_ACCEPT);
 	info->max_reject_data = rdma_ep_max_data(id, RDMA_EP_OP_NONE);
-	rdma_read_gids(id, (union ib_gid *)info->sgid,
-		       info->dst.len ? (union ib_gid *)info->dgid : NULL);
+	rdma_ep_fill_gids(info, id);
 }
 
 static void rdma_ep_fill_paths(struct rdma_ep_info *info, struct rdma_cm_id *id)
