@@ -172,6 +172,7 @@ RDMAEP_API struct rdma_event_channel *rdma_create_event_channel(void)
 		goto put_ctx;
 
 	ch->ch.fd = cmd.out_fd;
+	rdmaep_device_scan();
 	return &ch->ch;
 
 put_ctx:

@@ -196,6 +196,29 @@ static struct rdmaep_device *device_scan(uint32_t index, __be64 guid)
 	return dev;
 }
 
+static void scan(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	if (list)
+		ibv_free_device_list(list);
+}
+
+/**
+ * rdmaep_device_scan() - let libibverbs look for devices and load providers
+ *
+ * It does so once, and better before a connection waits for it. Does not
+ * change errno.
+ */
+void rdmaep_device_scan(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int err = errno;
+
+	pthread_once(&once, scan);
+	errno = err;
+}
+
 /**
  * rdmaep_device_get() - open a device
  * @index: its index

@@ -184,6 +184,7 @@ void rdmaep_device_lock(bool lock);
 struct rdmaep_device *rdmaep_device_get(uint32_t index, __be64 guid);
 void rdmaep_device_put(struct rdmaep_device *dev);
 void rdmaep_device_gone(struct rdmaep_device *dev);
+void rdmaep_device_scan(void);
 struct ibv_pd *rdmaep_device_pd(struct rdmaep_device *dev);
 struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
 
