@@ -335,6 +335,13 @@ static int extra_device(const char *command)
 	return system(script);
 }
 
+/* A node that leads nowhere in place of the device's */
+#define LEAD_NODE_NOWHERE						    \
+	"u=$(ls /sys/class/infiniband/xrxe/device/infiniband_verbs 2>/dev/null ||" \
+	" for d in /sys/class/infiniband_verbs/uverbs*; do"		    \
+	" [ \"$(cat $d/ibdev)\" != xrxe ] || basename $d; done);"	    \
+	"rm /dev/infiniband/$u && mknod /dev/infiniband/$u c 231 999"
+
 /* A device that cannot be opened: librdmacm returns none at all. */
 TEST_F(better, unusable_device_is_skipped)
 {
@@ -345,11 +352,7 @@ TEST_F(better, unusable_device_is_skipped)
 	if (variant->family != AF_INET)
 		return;
 	ASSERT_EQ(0, extra_device("rdma link add xrxe type rxe netdev x0"));
-	/* a node that leads nowhere in place of the device's */
-	ASSERT_EQ(0, system("u=$(ls /sys/class/infiniband/xrxe/device/infiniband_verbs 2>/dev/null ||"
-			    " for d in /sys/class/infiniband_verbs/uverbs*; do"
-			    " [ \"$(cat $d/ibdev)\" != xrxe ] || basename $d; done);"
-			    "rm /dev/infiniband/$u && mknod /dev/infiniband/$u c 231 999"));
+	ASSERT_EQ(0, system(LEAD_NODE_NOWHERE));
 	list = rdma_get_devices(&n);
 	ASSERT_NE(NULL, list);
 	EXPECT_LE(1, n);
