@@ -168,9 +168,10 @@ static int rdma_ep_channel_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static unsigned int rdma_ep_list_len(struct list_head *head)
+/* How many are on a list. Only fdinfo wants to know. */
+unsigned int rdma_ep_list_len(const struct list_head *head)
 {
-	struct list_head *pos;
+	const struct list_head *pos;
 	unsigned int n = 0;
 
 	list_for_each(pos, head)

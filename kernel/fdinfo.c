@@ -43,12 +43,10 @@ static void rdma_ep_show_addr(struct seq_file *m, const struct sockaddr_storage 
 
 static unsigned int rdma_ep_count_events(struct rdma_ep *ep)
 {
-	struct list_head *pos;
-	unsigned int n = 0;
+	unsigned int n;
 
 	spin_lock(&ep->ctx->ev_lock);
-	list_for_each(pos, &ep->events)
-		n++;
+	n = rdma_ep_list_len(&ep->events);
 	spin_unlock(&ep->ctx->ev_lock);
 	return n;
 }

@@ -379,6 +379,7 @@ void rdma_ep_keep_channel(struct rdma_ep_new_channel *want);
 void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 bool rdma_ep_channel_attached(struct file *file);
 bool rdma_ep_nonblock(struct rdma_ep *ep);
+unsigned int rdma_ep_list_len(const struct list_head *head);
 int rdma_ep_create_channel(struct rdma_ep_call *call);
 
 /* event.c */
