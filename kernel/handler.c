@@ -191,16 +191,14 @@ static bool rdma_ep_is_over(const struct rdma_ep *ep)
 }
 
 /*
- * If this ends the operation under way, take the event that was reserved for
- * it. False if there is nothing to report: each attempt to connect has one end.
+ * Note what an event means for the endpoint. False if there is nothing to
+ * report: each attempt to connect has one end.
  */
-static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_event *event,
-			  struct rdma_ep_event_more **more)
+static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_event *event)
 {
 	u8 state = ep->state;
 
 	if (rdma_ep_completes(ep->op, event->event, &state)) {
-		swap(*more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	} else if (rdma_ep_is_over(ep)) {
 		return false;
@@ -214,30 +212,38 @@ static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_event *event,
 	return true;
 }
 
+/* Memory for an event: what was reserved for it, or whatever can be had. */
+static struct rdma_ep_event_more *rdma_ep_completion_event(struct rdma_ep *ep, u8 type)
+{
+	struct rdma_ep_event_more *more = NULL;
+	u8 state;
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (rdma_ep_completes(ep->op, type, &state))
+		swap(more, ep->op_event);
+	spin_unlock(&ep->ctx->ev_lock);
+
+	return more  ?:
+		       rdma_ep_event_alloc(ep, RDMA_EP_EVENT_ROOM,
+					   GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+}
+
 /*
  * An event that completes an operation, or that tells how an attempt to
- * connect went on after its operation had completed.
+ * connect went on after its operation had completed. The operation ends in the
+ * moment that its event can be seen: a waiter never finds neither.
  */
 static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 				      struct rdma_cm_event *event)
 {
-	struct rdma_ep_event_more *more = NULL;
-	bool report;
-
-	if (!READ_ONCE(ep->op_event))
-		more = rdma_ep_event_alloc(ep, RDMA_EP_EVENT_ROOM,
-					   GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-
-	spin_lock(&ep->ctx->ev_lock);
-	report = rdma_ep_claim(ep, event, &more);
-	spin_unlock(&ep->ctx->ev_lock);
+	struct rdma_ep_event_more *more = rdma_ep_completion_event(ep, event->event);
 
 	/* Without the lock: a driver may have a say in it, and sleep. */
-	if (report && more)
+	if (more)
 		rdma_ep_fill(more, id, event);
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (report && !ep->dead) {
+	if (rdma_ep_claim(ep, event) && !ep->dead) {
 		rdma_ep_event_queue(more ? &more->ev : &ep->slots[RDMA_EP_SLOT_CONN], event->event,
 				    event->status);
 		more = NULL;
