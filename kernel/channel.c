@@ -164,6 +164,7 @@ static int rdma_ep_channel_close(struct inode *inode, struct file *file)
 		rdma_ep_set_channel(ep, NULL);
 	spin_unlock(&ctx->ev_lock);
 
+	rdma_ep_count(ctx, RDMA_EP_COUNT_CHANNEL_CLOSED);
 	rdma_ep_channel_put(channel);
 	return 0;
 }
@@ -236,6 +237,7 @@ static int rdma_ep_channel_open(struct rdma_ep_ctx *ctx, unsigned int file_flags
 	kref_get(&ctx->kref);
 	channel->ctx = ctx;
 	kref_get(&channel->kref);
+	rdma_ep_count(ctx, RDMA_EP_COUNT_CHANNEL_CREATED);
 	spin_lock(&ctx->ev_lock);
 	channel->file = file;
 	list_add_tail(&channel->node, &ctx->channels);

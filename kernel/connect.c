@@ -392,8 +392,10 @@ static int rdma_ep_reject_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 	if (state == RDMA_EP_STATE_REQUESTED || state == RDMA_EP_STATE_RESPONDED) {
 		ret = rdma_reject(ep->id, data, cmd->private_data_len,
 				  cmd->reason ?: IB_CM_REJ_CONSUMER_DEFINED);
-		if (!ret)
+		if (!ret) {
+			rdma_ep_count(ep->ctx, RDMA_EP_COUNT_REJECTS);
 			rdma_ep_move_state(ep, state, RDMA_EP_STATE_FAILED);
+		}
 	} else {
 		ret = rdma_ep_fail_state(call, ep, "reject");
 	}

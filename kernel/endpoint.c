@@ -77,6 +77,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 	ep->born_s = ktime_get_seconds();
 	kref_get(&ctx->kref);
 	ep->ctx = ctx;
+	rdma_ep_count(ctx, RDMA_EP_COUNT_EP_CREATED);
 	return ep;
 
 free:
@@ -89,6 +90,7 @@ uncount:
 /* Undo rdma_ep_alloc(), and no more. Unlike teardown it takes no mutex. */
 void rdma_ep_unalloc(struct rdma_ep *ep)
 {
+	rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EP_DESTROYED);
 	xa_erase(&ep->ctx->eps, ep->handle);
 	atomic_dec(&ep->ctx->num_eps);
 	rdma_ep_put(ep);
@@ -112,6 +114,10 @@ void rdma_ep_set_state(struct rdma_ep *ep, u8 state)
 {
 	lockdep_assert_held(&ep->ctx->ev_lock);
 
+	if (state == RDMA_EP_STATE_CONNECTED && state != ep->state)
+		rdma_ep_count(ep->ctx, ep->state == RDMA_EP_STATE_ACCEPTING ?
+					       RDMA_EP_COUNT_ACCEPTED :
+					       RDMA_EP_COUNT_CONNECTED);
 	if (state != ep->state)
 		trace_rdma_ep_state(ep->ctx->number, ep->handle, ep->state, state);
 	WRITE_ONCE(ep->state, state);
@@ -221,6 +227,7 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 	list_for_each_entry_safe(ev, next, &events, ep_node) {
 		list_del_init(&ev->ep_node);
 		rdma_ep_event_free(ev);
+		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 		discarded++;
 	}
 	rdma_ep_group_free_all(ep);

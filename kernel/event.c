@@ -41,6 +41,8 @@ struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_
 		rdma_ep_event_init(&more->ev, ep);
 		more->ev.more = true;
 		more->room = room;
+		this_cpu_add(ep->ctx->stats->count[RDMA_EP_COUNT_EVENT_BYTES],
+			     struct_size(more, data, room));
 	}
 	return more;
 }
@@ -48,6 +50,9 @@ struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_
 /* Frees the memory of an event that was never queued, or NULL. */
 void rdma_ep_event_unalloc(struct rdma_ep_event_more *more)
 {
+	if (more)
+		this_cpu_sub(more->ev.ep->ctx->stats->count[RDMA_EP_COUNT_EVENT_BYTES],
+			     struct_size(more, data, more->room));
 	kfree(more);
 }
 
@@ -100,6 +105,9 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	ev->status = status;
 	ev->time_ns = ktime_get_ns();
 	list_add_tail(&ev->ep_node, &ep->events);
+	this_cpu_inc(ep->ctx->stats->events[type]);
+	if (status == -ETIMEDOUT)
+		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_TIMEOUTS);
 	trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, status);
 	if (ep->waiters)
 		wake_up_all(&ep->wq);
@@ -186,6 +194,8 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t)
 			list_add(&ev->channel_node, &ep->channel->events);
 			wake_up_interruptible_poll(&ep->channel->wq, EPOLLIN | EPOLLRDNORM);
 		}
+	} else {
+		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 
@@ -220,6 +230,7 @@ void rdma_ep_event_publish(struct rdma_ep_taken *t, struct rdma_ep_channel *chan
 /* The event was reported. What it owned is its reader's now. */
 void rdma_ep_event_done(struct rdma_ep_taken *t)
 {
+	rdma_ep_count(t->ep->ctx, RDMA_EP_COUNT_EVENTS_READ);
 	trace_rdma_ep_event_read(t->ep->ctx->number, t->ep->handle, t->type, t->status);
 	rdma_ep_event_free(t->ev);
 	rdma_ep_put(t->ep);
@@ -248,6 +259,7 @@ unsigned int rdma_ep_group_discard(struct rdma_ep *ep, u32 group)
 		list_del(&ev->channel_node);
 		list_del(&ev->ep_node);
 		rdma_ep_event_unalloc(more);
+		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 		discarded++;
 	}
 	spin_unlock(&ep->ctx->ev_lock);

@@ -95,6 +95,7 @@ static int rdma_ep_refuse(struct rdma_ep *listener, struct rdma_cm_id *id)
 {
 	spin_lock(&listener->ctx->ev_lock);
 	listener->overflows++;
+	rdma_ep_count(listener->ctx, RDMA_EP_COUNT_OVERFLOWS);
 	trace_rdma_ep_refused(listener->ctx->number, listener->handle, listener->requests,
 			      listener->backlog);
 	spin_unlock(&listener->ctx->ev_lock);

@@ -232,6 +232,8 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (ret == -ENOTSUPP || ret == -ENOSYS)
 		ret = -EOPNOTSUPP;
 
+	if (ret)
+		rdma_ep_count_failure(call.ctx, ret, call.reason.code);
 	trace_rdma_ep_call(call.ctx->number, nr, call.ep, ret);
 
 	/* A bad address costs the caller the reason, not what the call did. */

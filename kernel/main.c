@@ -37,10 +37,13 @@ static int rdma_ep_open(struct inode *inode, struct file *file)
 
 	kref_init(&ctx->kref);
 	ctx->number = atomic_inc_return(&last_number);
+	ctx->ns = rdma_ep_ns_get_current();
+	ctx->stats = ctx->ns->stats;
 	xa_init_flags(&ctx->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&ctx->ev_lock);
 	INIT_LIST_HEAD(&ctx->channels);
 	file->private_data = ctx;
+	rdma_ep_count(ctx, RDMA_EP_COUNT_CTX_OPENED);
 	return stream_open(inode, file);
 }
 
@@ -50,6 +53,7 @@ void rdma_ep_ctx_release(struct kref *kref)
 
 	WARN_ON(!xa_empty(&ctx->eps));
 	xa_destroy(&ctx->eps);
+	rdma_ep_ns_put(ctx->ns);
 	kfree(ctx);
 }
 
@@ -58,6 +62,7 @@ static int rdma_ep_close(struct inode *inode, struct file *file)
 	struct rdma_ep_ctx *ctx = file->private_data;
 
 	rdma_ep_close_all(ctx);
+	rdma_ep_count(ctx, RDMA_EP_COUNT_CTX_CLOSED);
 	rdma_ep_ctx_put(ctx);
 	return 0;
 }
@@ -91,11 +96,16 @@ static int __init rdma_ep_init(void)
 		ret = -ENOMEM;
 		goto cache_exit;
 	}
-	ret = misc_register(&rdma_ep_misc);
+	ret = rdma_ep_stats_init();
 	if (ret)
 		goto destroy_wq;
+	ret = misc_register(&rdma_ep_misc);
+	if (ret)
+		goto stats_exit;
 	return 0;
 
+stats_exit:
+	rdma_ep_stats_exit();
 destroy_wq:
 	destroy_workqueue(rdma_ep_wq);
 cache_exit:
@@ -106,6 +116,7 @@ cache_exit:
 static void __exit rdma_ep_exit(void)
 {
 	misc_deregister(&rdma_ep_misc);
+	rdma_ep_stats_exit();
 	destroy_workqueue(rdma_ep_wq);
 	rdma_ep_cache_exit();
 }

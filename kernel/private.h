@@ -37,6 +37,7 @@
 #include <rdma/rdma_ep.h>
 
 #include "compat.h"
+#include "stats.h"
 
 struct file;
 struct seq_file;
@@ -46,6 +47,8 @@ struct rdma_ep_deadline;
 /**
  * struct rdma_ep_ctx - what one open of the device holds
  * @number: its name in traces and in fdinfo
+ * @stats: where to count: those of @ns
+ * @ns: the counters of the network namespace it was opened in
  * @kref: held by the file, by each endpoint and by each channel
  * @eps: handle to endpoint. An entry is reserved before the endpoint is
  *	complete, and stored when nothing can fail any more.
@@ -60,6 +63,8 @@ struct rdma_ep_deadline;
 struct rdma_ep_ctx {
 	struct kref kref;
 	u32 number;
+	struct rdma_ep_stats __percpu *stats;
+	struct rdma_ep_ns *ns;
 	struct xarray eps;
 	u32 next_handle;
 	atomic_t num_eps;
@@ -329,6 +334,11 @@ void rdma_ep_ctx_release(struct kref *kref);
 static inline void rdma_ep_ctx_put(struct rdma_ep_ctx *ctx)
 {
 	kref_put(&ctx->kref, rdma_ep_ctx_release);
+}
+
+static inline void rdma_ep_count(struct rdma_ep_ctx *ctx, enum rdma_ep_counter counter)
+{
+	this_cpu_inc(ctx->stats->count[counter]);
 }
 
 /* ioctl.c */

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * /proc/net/rdma_ep: what is there now and what has happened, in the network
+ * namespace of who looks. A context counts where it was opened.
+ *
+ * A line has a name and a number. User space reads it by name: lines may be
+ * added, and none is taken away.
+ */
+#include <linux/nsproxy.h>
+#include <linux/proc_fs.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+#include "private.h"
+
+/* What net_generic() has for us. */
+struct rdma_ep_net {
+	struct rdma_ep_ns *ns;
+};
+
+static unsigned int rdma_ep_net_id;
+
+static const char *const rdma_ep_event_symbols[RDMA_EP_EVENT_TYPES] = {
+	[RDMA_EP_EVENT_ADDR_RESOLVED] = "ADDR_RESOLVED",
+	[RDMA_EP_EVENT_ADDR_ERROR] = "ADDR_ERROR",
+	[RDMA_EP_EVENT_ROUTE_RESOLVED] = "ROUTE_RESOLVED",
+	[RDMA_EP_EVENT_ROUTE_ERROR] = "ROUTE_ERROR",
+	[RDMA_EP_EVENT_CONNECT_REQUEST] = "CONNECT_REQUEST",
+	[RDMA_EP_EVENT_CONNECT_RESPONSE] = "CONNECT_RESPONSE",
+	[RDMA_EP_EVENT_CONNECT_ERROR] = "CONNECT_ERROR",
+	[RDMA_EP_EVENT_UNREACHABLE] = "UNREACHABLE",
+	[RDMA_EP_EVENT_REJECTED] = "REJECTED",
+	[RDMA_EP_EVENT_ESTABLISHED] = "ESTABLISHED",
+	[RDMA_EP_EVENT_DISCONNECTED] = "DISCONNECTED",
+	[RDMA_EP_EVENT_DEVICE_REMOVAL] = "DEVICE_REMOVAL",
+	[RDMA_EP_EVENT_MULTICAST_JOIN] = "MULTICAST_JOIN",
+	[RDMA_EP_EVENT_MULTICAST_ERROR] = "MULTICAST_ERROR",
+	[RDMA_EP_EVENT_ADDR_CHANGE] = "ADDR_CHANGE",
+	[RDMA_EP_EVENT_TIMEWAIT_EXIT] = "TIMEWAIT_EXIT",
+	[RDMA_EP_EVENT_ADDRINFO_RESOLVED] = "ADDRINFO_RESOLVED",
+	[RDMA_EP_EVENT_ADDRINFO_ERROR] = "ADDRINFO_ERROR",
+	[RDMA_EP_EVENT_USER] = "USER",
+};
+
+static const char *const rdma_ep_reason_symbols[RDMA_EP_REASONS] = {
+	[RDMA_EP_REASON_NONE] = "NONE",
+	[RDMA_EP_REASON_STRUCT] = "STRUCT",
+	[RDMA_EP_REASON_HANDLE] = "HANDLE",
+	[RDMA_EP_REASON_CHANNEL] = "CHANNEL",
+	[RDMA_EP_REASON_STATE] = "STATE",
+	[RDMA_EP_REASON_BUSY] = "BUSY",
+	[RDMA_EP_REASON_ADDR_FORMAT] = "ADDR_FORMAT",
+	[RDMA_EP_REASON_ADDR_SCOPE] = "ADDR_SCOPE",
+	[RDMA_EP_REASON_ADDR_NOT_LOCAL] = "ADDR_NOT_LOCAL",
+	[RDMA_EP_REASON_ADDR_IN_USE] = "ADDR_IN_USE",
+	[RDMA_EP_REASON_ADDR_PRIVILEGED] = "ADDR_PRIVILEGED",
+	[RDMA_EP_REASON_NO_DEVICE] = "NO_DEVICE",
+	[RDMA_EP_REASON_PORT_DOWN] = "PORT_DOWN",
+	[RDMA_EP_REASON_UNREACHABLE] = "UNREACHABLE",
+	[RDMA_EP_REASON_TIMEOUT] = "TIMEOUT",
+	[RDMA_EP_REASON_REJECTED] = "REJECTED",
+	[RDMA_EP_REASON_DEVICE_REMOVED] = "DEVICE_REMOVED",
+	[RDMA_EP_REASON_DATA_TOO_LONG] = "DATA_TOO_LONG",
+	[RDMA_EP_REASON_LIMIT] = "LIMIT",
+	[RDMA_EP_REASON_VALUE] = "VALUE",
+	[RDMA_EP_REASON_KERNEL] = "KERNEL",
+	[RDMA_EP_REASON_DESTROYED] = "DESTROYED",
+};
+
+static void rdma_ep_ns_release(struct kref *kref)
+{
+	struct rdma_ep_ns *ns = container_of(kref, struct rdma_ep_ns, kref);
+
+	free_percpu(ns->stats);
+	kfree(ns);
+}
+
+void rdma_ep_ns_put(struct rdma_ep_ns *ns)
+{
+	kref_put(&ns->kref, rdma_ep_ns_release);
+}
+
+/* The counters of the caller's namespace, with a reference. */
+struct rdma_ep_ns *rdma_ep_ns_get_current(void)
+{
+	struct rdma_ep_net *rn = net_generic(current->nsproxy->net_ns, rdma_ep_net_id);
+
+	kref_get(&rn->ns->kref);
+	return rn->ns;
+}
+
+/* That there is no event yet, or that a signal came, is no failure. */
+void rdma_ep_count_failure(struct rdma_ep_ctx *ctx, int err, u32 reason)
+{
+	if (err == -EAGAIN || err == -ERESTARTSYS || err == -EINTR)
+		return;
+	this_cpu_inc(ctx->stats->count[RDMA_EP_COUNT_CALLS_FAILED]);
+	if (reason < RDMA_EP_REASONS)
+		this_cpu_inc(ctx->stats->reasons[reason]);
+}
+
+/* Adds up the processors' counters, each of which is an array of longs. */
+static void rdma_ep_stats_sum(const struct rdma_ep_ns *ns, struct rdma_ep_stats *sum)
+{
+	unsigned long *to = (unsigned long *)sum;
+	const unsigned long *from;
+	unsigned int i;
+	int cpu;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		from = (const unsigned long *)per_cpu_ptr(ns->stats, cpu);
+		for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+			to[i] += READ_ONCE(from[i]);
+	}
+}
+
+/* While one processor is read others go on: a difference may come out negative. */
+static unsigned long rdma_ep_left(unsigned long made, unsigned long gone)
+{
+	return max_t(long, made - gone, 0);
+}
+
+static void rdma_ep_show_live(struct seq_file *m, const struct rdma_ep_stats *s,
+			      unsigned long queued)
+{
+	const unsigned long *n = s->count;
+	unsigned long ctxs = rdma_ep_left(n[RDMA_EP_COUNT_CTX_OPENED], n[RDMA_EP_COUNT_CTX_CLOSED]);
+	unsigned long eps =
+		rdma_ep_left(n[RDMA_EP_COUNT_EP_CREATED], n[RDMA_EP_COUNT_EP_DESTROYED]);
+	unsigned long channels =
+		rdma_ep_left(n[RDMA_EP_COUNT_CHANNEL_CREATED], n[RDMA_EP_COUNT_CHANNEL_CLOSED]);
+
+	seq_printf(m, "contexts %lu\n", ctxs);
+	seq_printf(m, "endpoints %lu\n", eps);
+	seq_printf(m, "channels %lu\n", channels);
+	seq_printf(m, "events_waiting %lu\n",
+		   rdma_ep_left(queued,
+				n[RDMA_EP_COUNT_EVENTS_READ] + n[RDMA_EP_COUNT_EVENTS_DISCARDED]));
+	seq_printf(m, "memory_bytes %lu\n",
+		   ctxs * sizeof(struct rdma_ep_ctx) + eps * sizeof(struct rdma_ep) +
+			   channels * sizeof(struct rdma_ep_channel) +
+			   rdma_ep_left(n[RDMA_EP_COUNT_EVENT_BYTES], 0));
+}
+
+static void rdma_ep_show_totals(struct seq_file *m, const struct rdma_ep_stats *s,
+				unsigned long queued)
+{
+	const unsigned long *n = s->count;
+	const unsigned long *events = s->events;
+
+	seq_printf(m, "contexts_opened %lu\n", n[RDMA_EP_COUNT_CTX_OPENED]);
+	seq_printf(m, "endpoints_created %lu\n", n[RDMA_EP_COUNT_EP_CREATED]);
+	seq_printf(m, "endpoints_destroyed %lu\n", n[RDMA_EP_COUNT_EP_DESTROYED]);
+	seq_printf(m, "connected %lu\n", n[RDMA_EP_COUNT_CONNECTED]);
+	seq_printf(m, "accepted %lu\n", n[RDMA_EP_COUNT_ACCEPTED]);
+	seq_printf(m, "disconnected %lu\n", events[RDMA_EP_EVENT_DISCONNECTED]);
+	seq_printf(m, "rejected_by_us %lu\n", n[RDMA_EP_COUNT_REJECTS]);
+	seq_printf(m, "rejected_by_peer %lu\n", events[RDMA_EP_EVENT_REJECTED]);
+	seq_printf(m, "failed %lu\n",
+		   events[RDMA_EP_EVENT_ADDR_ERROR] + events[RDMA_EP_EVENT_ROUTE_ERROR] +
+			   events[RDMA_EP_EVENT_CONNECT_ERROR] + events[RDMA_EP_EVENT_UNREACHABLE]);
+	seq_printf(m, "timeouts %lu\n", n[RDMA_EP_COUNT_TIMEOUTS]);
+	seq_printf(m, "backlog_overflows %lu\n", n[RDMA_EP_COUNT_OVERFLOWS]);
+	seq_printf(m, "events_queued %lu\n", queued);
+	seq_printf(m, "events_read %lu\n", n[RDMA_EP_COUNT_EVENTS_READ]);
+	seq_printf(m, "events_discarded %lu\n", n[RDMA_EP_COUNT_EVENTS_DISCARDED]);
+	seq_printf(m, "calls_failed %lu\n", n[RDMA_EP_COUNT_CALLS_FAILED]);
+}
+
+static int rdma_ep_stats_show(struct seq_file *m, void *v)
+{
+	struct rdma_ep_net *rn = net_generic(seq_file_single_net(m), rdma_ep_net_id);
+	struct rdma_ep_stats *sum;
+	unsigned long queued = 0;
+	unsigned int i;
+
+	sum = kmalloc(sizeof(*sum), GFP_KERNEL);
+	if (!sum)
+		return -ENOMEM;
+	rdma_ep_stats_sum(rn->ns, sum);
+	for (i = 0; i < RDMA_EP_EVENT_TYPES; i++)
+		queued += sum->events[i];
+
+	rdma_ep_show_live(m, sum, queued);
+	rdma_ep_show_totals(m, sum, queued);
+	for (i = 0; i < RDMA_EP_EVENT_TYPES; i++)
+		seq_printf(m, "event.%s %lu\n", rdma_ep_event_symbols[i], sum->events[i]);
+	for (i = 0; i < RDMA_EP_REASONS; i++)
+		seq_printf(m, "reason.%s %lu\n", rdma_ep_reason_symbols[i], sum->reasons[i]);
+	kfree(sum);
+	return 0;
+}
+
+static int __net_init rdma_ep_net_init(struct net *net)
+{
+	struct rdma_ep_net *rn = net_generic(net, rdma_ep_net_id);
+	struct rdma_ep_ns *ns;
+
+	ns = kzalloc(sizeof(*ns), GFP_KERNEL);
+	if (!ns)
+		return -ENOMEM;
+	kref_init(&ns->kref);
+	ns->stats = alloc_percpu(struct rdma_ep_stats);
+	if (!ns->stats)
+		goto free;
+	if (!proc_create_net_single("rdma_ep", 0444, net->proc_net, rdma_ep_stats_show, NULL))
+		goto free;
+	rn->ns = ns;
+	return 0;
+
+free:
+	rdma_ep_ns_put(ns);
+	return -ENOMEM;
+}
+
+static void __net_exit rdma_ep_net_exit(struct net *net)
+{
+	struct rdma_ep_net *rn = net_generic(net, rdma_ep_net_id);
+
+	remove_proc_entry("rdma_ep", net->proc_net);
+	rdma_ep_ns_put(rn->ns);
+}
+
+static struct pernet_operations rdma_ep_net_ops = {
+	.init = rdma_ep_net_init,
+	.exit = rdma_ep_net_exit,
+	.id = &rdma_ep_net_id,
+	.size = sizeof(struct rdma_ep_net),
+};
+
+int rdma_ep_stats_init(void)
+{
+	return register_pernet_subsys(&rdma_ep_net_ops);
+}
+
+/* The files are closed: no context counts any more. */
+void rdma_ep_stats_exit(void)
+{
+	unregister_pernet_subsys(&rdma_ep_net_ops);
+}
