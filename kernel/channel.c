@@ -19,6 +19,7 @@ static void rdma_ep_channel_release(struct kref *kref)
 {
 	struct rdma_ep_channel *channel = container_of(kref, struct rdma_ep_channel, kref);
 
+	rdma_ep_test_add(RDMA_EP_TEST_CHANNEL, -1);
 	rdma_ep_ctx_put(channel->ctx);
 	kfree(channel);
 }
@@ -234,6 +235,7 @@ static int rdma_ep_channel_open(struct rdma_ep_ctx *ctx, unsigned int file_flags
 	file->f_mode |= FMODE_NOWAIT;
 
 	/* From here on closing the file undoes it all. */
+	rdma_ep_test_add(RDMA_EP_TEST_CHANNEL, 1);
 	kref_get(&ctx->kref);
 	channel->ctx = ctx;
 	kref_get(&channel->kref);

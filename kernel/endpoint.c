@@ -54,7 +54,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 		ret = -ENOSPC;
 		goto uncount;
 	}
-	ep = kmem_cache_zalloc(rdma_ep_cache, gfp);
+	ep = rdma_ep_test_should_fail() ? NULL : kmem_cache_zalloc(rdma_ep_cache, gfp);
 	if (!ep) {
 		ret = -ENOMEM;
 		goto uncount;
@@ -78,6 +78,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 	kref_get(&ctx->kref);
 	ep->ctx = ctx;
 	rdma_ep_count(ctx, RDMA_EP_COUNT_EP_CREATED);
+	rdma_ep_test_add(RDMA_EP_TEST_ENDPOINT, 1);
 	return ep;
 
 free:
@@ -105,6 +106,7 @@ void rdma_ep_release(struct kref *kref)
 {
 	struct rdma_ep *ep = container_of(kref, struct rdma_ep, kref);
 
+	rdma_ep_test_add(RDMA_EP_TEST_ENDPOINT, -1);
 	rdma_ep_ctx_put(ep->ctx);
 	call_rcu(&ep->rcu, rdma_ep_free_rcu);
 }

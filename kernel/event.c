@@ -35,9 +35,13 @@ void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep)
  */
 struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_t gfp)
 {
-	struct rdma_ep_event_more *more = kzalloc(struct_size(more, data, room), gfp);
+	struct rdma_ep_event_more *more;
 
+	if (rdma_ep_test_should_fail())
+		return NULL;
+	more = kzalloc(struct_size(more, data, room), gfp);
 	if (more) {
+		rdma_ep_test_add(RDMA_EP_TEST_EVENT_MORE, 1);
 		rdma_ep_event_init(&more->ev, ep);
 		more->ev.more = true;
 		more->room = room;
@@ -50,9 +54,11 @@ struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_
 /* Frees the memory of an event that was never queued, or NULL. */
 void rdma_ep_event_unalloc(struct rdma_ep_event_more *more)
 {
-	if (more)
+	if (more) {
 		this_cpu_sub(more->ev.ep->ctx->stats->count[RDMA_EP_COUNT_EVENT_BYTES],
 			     struct_size(more, data, more->room));
+		rdma_ep_test_add(RDMA_EP_TEST_EVENT_MORE, -1);
+	}
 	kfree(more);
 }
 

