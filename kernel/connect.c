@@ -7,6 +7,7 @@
 #include <rdma/ib_cm.h>
 
 #include "private.h"
+#include "trace.h"
 
 /**
  * struct rdma_ep_deadline - gives up a connect that nobody answers
@@ -108,6 +109,7 @@ static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 
 	ret = rdma_listen(ep->id, backlog);
 	addr = ep->id->route.addr.src_addr;
+	trace_rdma_ep_path(ep->ctx->number, ep->handle, ep->id);
 	if (!ret)
 		state = RDMA_EP_STATE_LISTENING;
 	else if (state == RDMA_EP_STATE_IDLE)

@@ -91,6 +91,7 @@ uncount:
 /* Undo rdma_ep_alloc(), and no more. Unlike teardown it takes no mutex. */
 void rdma_ep_unalloc(struct rdma_ep *ep)
 {
+	trace_rdma_ep_destroyed(ep->ctx->number, ep->handle);
 	rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EP_DESTROYED);
 	xa_erase(&ep->ctx->eps, ep->handle);
 	atomic_dec(&ep->ctx->num_eps);
@@ -338,6 +339,7 @@ static struct rdma_ep *rdma_ep_new(struct rdma_ep_call *call, u64 cookie, u32 po
 		return ERR_CAST(id);
 	}
 	ep->id = id;
+	trace_rdma_ep_created(call->ctx->number, ep->handle, 0);
 	return ep;
 }
 

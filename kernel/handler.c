@@ -134,6 +134,8 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	spin_lock(&ctx->ev_lock);
 	if (!listener->dead && listener->requests < listener->backlog) {
 		listener->requests++;
+		trace_rdma_ep_created(ctx->number, child->handle, listener->handle);
+		trace_rdma_ep_path(ctx->number, child->handle, id);
 		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_CONNECT_REQUEST, event->status);
 		queued = true;
 	}
@@ -336,6 +338,7 @@ int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return rdma_ep_handle_request(ep, id, event);
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		trace_rdma_ep_path(ep->ctx->number, ep->handle, id);
 		if (rdma_ep_continue(ep, id, event))
 			return 0;
 		fallthrough;

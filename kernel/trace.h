@@ -9,7 +9,9 @@
 #if !defined(RDMA_EP_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define RDMA_EP_TRACE_H
 
+#include <linux/in6.h>
 #include <linux/tracepoint.h>
+#include <rdma/rdma_cm.h>
 #include <rdma/rdma_ep.h>
 
 /* clang-format off */
@@ -120,6 +122,62 @@ DECLARE_EVENT_CLASS(rdma_ep_event_class,
 	),
 	TP_printk("ctx=%u ep=%u %s status=%d", __entry->ctx, __entry->ep,
 		  __print_symbolic(__entry->type, RDMA_EP_TRACE_EVENTS), __entry->status)
+);
+
+/* Made by a command, or (listener is not 0) for a request that has come. */
+TRACE_EVENT(rdma_ep_created,
+	TP_PROTO(u32 ctx, u32 ep, u32 listener),
+	TP_ARGS(ctx, ep, listener),
+	TP_STRUCT__entry(
+		__field(u32, ctx)
+		__field(u32, ep)
+		__field(u32, listener)
+	),
+	TP_fast_assign(
+		__entry->ctx = ctx;
+		__entry->ep = ep;
+		__entry->listener = listener;
+	),
+	TP_printk("ctx=%u ep=%u listener=%u", __entry->ctx, __entry->ep, __entry->listener)
+);
+
+TRACE_EVENT(rdma_ep_destroyed,
+	TP_PROTO(u32 ctx, u32 ep),
+	TP_ARGS(ctx, ep),
+	TP_STRUCT__entry(
+		__field(u32, ctx)
+		__field(u32, ep)
+	),
+	TP_fast_assign(
+		__entry->ctx = ctx;
+		__entry->ep = ep;
+	),
+	TP_printk("ctx=%u ep=%u", __entry->ctx, __entry->ep)
+);
+
+/* Its addresses, and the device and port behind the source, if there is one. */
+TRACE_EVENT(rdma_ep_path,
+	TP_PROTO(u32 ctx, u32 ep, const struct rdma_cm_id *id),
+	TP_ARGS(ctx, ep, id),
+	TP_STRUCT__entry(
+		__field(u32, ctx)
+		__field(u32, ep)
+		__field(u32, port)
+		__array(char, dev, IB_DEVICE_NAME_MAX)
+		__array(u8, src, sizeof(struct sockaddr_in6))
+		__array(u8, dst, sizeof(struct sockaddr_in6))
+	),
+	TP_fast_assign(
+		__entry->ctx = ctx;
+		__entry->ep = ep;
+		__entry->port = id->port_num;
+		strscpy(__entry->dev, id->device ? dev_name(&id->device->dev) : "-",
+			IB_DEVICE_NAME_MAX);
+		memcpy(__entry->src, &id->route.addr.src_addr, sizeof(struct sockaddr_in6));
+		memcpy(__entry->dst, &id->route.addr.dst_addr, sizeof(struct sockaddr_in6));
+	),
+	TP_printk("ctx=%u ep=%u dev=%s/%u src=%pISpc dst=%pISpc", __entry->ctx, __entry->ep,
+		  __entry->dev, __entry->port, __entry->src, __entry->dst)
 );
 
 /* It has happened, and waits to be read. */
