@@ -7,6 +7,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
+#include <rdma/rdma_netlink.h>
 
 #include "private.h"
 
@@ -14,6 +15,11 @@ MODULE_AUTHOR("The rdma_ep authors");
 MODULE_DESCRIPTION("RDMA connection manager for user space");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION(RDMA_EP_VERSION);
+/*
+ * The device's number is not fixed, so no alias of its node can load the module
+ * when it is opened. Asking ib_core for the device does it, see lib/autoload.c.
+ */
+MODULE_ALIAS_RDMA_CLIENT("rdma_ep");
 
 unsigned int rdma_ep_max_endpoints = 131072;
 module_param_named(max_endpoints, rdma_ep_max_endpoints, uint, 0644);

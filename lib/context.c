@@ -79,6 +79,19 @@ static void fork_register(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+/* Asks for the module once: a machine without it must not pay for each try. */
+static int open_device(void)
+{
+	static bool asked;
+	int fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0 || errno != ENOENT || asked)
+		return fd;
+	asked = true;
+	rdmaep_autoload();
+	return open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+}
+
 static struct rdmaep_ctx *ctx_open(void)
 {
 	struct rdmaep_ctx *ctx = malloc(sizeof(*ctx));
@@ -86,7 +99,7 @@ static struct rdmaep_ctx *ctx_open(void)
 	if (!ctx)
 		return NULL;
 
-	ctx->fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+	ctx->fd = open_device();
 	if (ctx->fd < 0) {
 		int err = errno;
 

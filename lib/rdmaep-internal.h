@@ -67,6 +67,12 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 #endif
 
 /*
+ * autoload.c
+ */
+
+void rdmaep_autoload(void);
+
+/*
  * context.c
  */
 

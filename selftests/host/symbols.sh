@@ -52,4 +52,14 @@ strangers=$(comm -13 "$work/list" "$work/ours" | grep -v '^rdmaep_.* RDMAEP_1\.'
 ! readelf -d "$OURS" | grep -q 'NEEDED.*librdmacm' || fail "it needs librdmacm"
 readelf -d "$OURS" | grep -q 'SONAME.*librdmaep\.so\.1\]' || fail "its name is not librdmaep.so.1"
 
+# The library that rdmaep-default(8) puts in front: its name, every version node, and ours with it.
+default=$BUILD/lib/default/librdmacm.so.1
+nodes() {
+	readelf -W -V "$1" | sed -n 's/.*Rev: 1 .* Name: \(RDMA[A-Z_.0-9]*\)/\1/p' | sort
+}
+readelf -d "$default" | grep -q 'SONAME.*librdmacm\.so\.1\]' || fail "$default has another name"
+readelf -d "$default" | grep -q 'NEEDED.*librdmaep\.so\.1\]' || fail "$default does not bring in ours"
+[ -n "$(nodes "$OURS")" ] && [ "$(nodes "$default")" = "$(nodes "$OURS")" ] ||
+	fail "$default has other version nodes"
+
 exit $failed
