@@ -171,7 +171,7 @@ static int rdma_ep_channel_close(struct inode *inode, struct file *file)
 }
 
 /* How many are on a list. Only fdinfo wants to know. */
-unsigned int rdma_ep_list_len(const struct list_head *head)
+static unsigned int rdma_ep_list_len(const struct list_head *head)
 {
 	const struct list_head *pos;
 	unsigned int n = 0;
@@ -190,6 +190,8 @@ static void rdma_ep_channel_show_fdinfo(struct seq_file *m, struct file *file)
 	eps = rdma_ep_list_len(&channel->eps);
 	events = rdma_ep_list_len(&channel->events);
 	spin_unlock(&channel->ctx->ev_lock);
+	seq_printf(m, "rdma_ep-channel:\t%u\n", channel->number);
+	seq_printf(m, "rdma_ep-channel-context:\t%u\n", channel->ctx->number);
 	seq_printf(m, "rdma_ep-endpoints:\t%u\n", eps);
 	seq_printf(m, "rdma_ep-events:\t%u\n", events);
 }
@@ -242,6 +244,7 @@ static int rdma_ep_channel_open(struct rdma_ep_ctx *ctx, unsigned int file_flags
 	rdma_ep_count(ctx, RDMA_EP_COUNT_CHANNEL_CREATED);
 	spin_lock(&ctx->ev_lock);
 	channel->file = file;
+	channel->number = ++ctx->last_channel;
 	list_add_tail(&channel->node, &ctx->channels);
 	spin_unlock(&ctx->ev_lock);
 

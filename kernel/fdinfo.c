@@ -4,9 +4,11 @@
  * read it is what procfs decides: the owner of the process, and root.
  */
 #include <linux/fs.h>
+#include <linux/netdevice.h>
 #include <linux/seq_file.h>
 #include <linux/timekeeping.h>
 #include <rdma/ib.h>
+#include <rdma/ib_addr.h>
 
 #include "private.h"
 
@@ -41,21 +43,103 @@ static void rdma_ep_show_addr(struct seq_file *m, const struct sockaddr_storage 
 	}
 }
 
-static unsigned int rdma_ep_count_events(struct rdma_ep *ep)
+static const char *rdma_ep_ps_name(struct rdma_cm_id *id)
 {
-	unsigned int n;
+	switch (id->ps) {
+	case RDMA_PS_TCP:
+		return "TCP";
+	case RDMA_PS_UDP:
+		return "UDP";
+	case RDMA_PS_IPOIB:
+		return "IPOIB";
+	default:
+		return "IB";
+	}
+}
 
+/* What else there is to say of an id: "rdmaep show" wants to know. */
+static void rdma_ep_show_id(struct seq_file *m, struct rdma_cm_id *id)
+{
+	struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
+	struct net_device *netdev;
+	union ib_gid sgid, dgid;
+
+	seq_printf(m, " ps=%s", rdma_ep_ps_name(id));
+	rcu_read_lock();
+	netdev = dev_get_by_index_rcu(dev_addr->net, dev_addr->bound_dev_if);
+	if (netdev)
+		seq_printf(m, " netdev=%s", netdev->name);
+	rcu_read_unlock();
+	if (!id->device)
+		return;
+	rdma_read_gids(id, &sgid, &dgid);
+	seq_printf(m, " sgid=%pI6c", sgid.raw);
+	if (id->route.addr.dst_addr.ss_family)
+		seq_printf(m, " dgid=%pI6c", dgid.raw);
+	seq_printf(m, " pkey=%#06x", ib_addr_get_pkey(dev_addr));
+}
+
+static void rdma_ep_show_options(struct seq_file *m, const struct rdma_ep_options *options)
+{
+	if (options->tos)
+		seq_printf(m, " tos=%u", options->tos);
+	if (options->reuseaddr)
+		seq_puts(m, " reuseaddr=1");
+	if (options->afonly)
+		seq_puts(m, " afonly=1");
+	if (options->connect_timeout_ms)
+		seq_printf(m, " connect_timeout_ms=%u", options->connect_timeout_ms);
+}
+
+/* Types of events that are listed one by one. */
+#define RDMA_EP_SHOW_PENDING 8
+
+/**
+ * struct rdma_ep_peek - what ev_lock guards of an endpoint, to be shown
+ * @type: the first events that wait to be read
+ * @events: how many there are
+ * @waiters: threads that wait in a call
+ * @channel: number of its channel; 0: it has none
+ */
+struct rdma_ep_peek {
+	u8 type[RDMA_EP_SHOW_PENDING];
+	unsigned int events;
+	unsigned int waiters;
+	unsigned int channel;
+};
+
+static void rdma_ep_peek(struct rdma_ep *ep, struct rdma_ep_peek *peek)
+{
+	struct rdma_ep_event *ev;
+
+	peek->events = 0;
 	spin_lock(&ep->ctx->ev_lock);
-	n = rdma_ep_list_len(&ep->events);
+	list_for_each_entry(ev, &ep->events, ep_node) {
+		if (peek->events < RDMA_EP_SHOW_PENDING)
+			peek->type[peek->events] = ev->type;
+		peek->events++;
+	}
+	peek->waiters = ep->waiters;
+	peek->channel = ep->channel ? ep->channel->number : 0;
 	spin_unlock(&ep->ctx->ev_lock);
-	return n;
+}
+
+static void rdma_ep_show_pending(struct seq_file *m, const struct rdma_ep_peek *peek)
+{
+	unsigned int i;
+
+	for (i = 0; i < min_t(unsigned int, peek->events, RDMA_EP_SHOW_PENDING); i++)
+		seq_printf(m, "%s%s", i ? "," : " pending=", rdma_ep_event_symbol(peek->type[i]));
 }
 
 /* handle, type, state, device/port, source, destination, then names and values */
 static void rdma_ep_show(struct seq_file *m, struct rdma_ep *ep)
 {
+	struct rdma_ep_options options;
+	struct rdma_ep_peek peek;
 	struct rdma_cm_id *id;
 
+	rdma_ep_peek(ep, &peek);
 	seq_printf(m, "rdma_ep-endpoint:\t%u %s %s", ep->handle, rdma_ep_type_name(ep->qp_type),
 		   rdma_ep_state_symbol(READ_ONCE(ep->state)));
 
@@ -73,13 +157,22 @@ static void rdma_ep_show(struct seq_file *m, struct rdma_ep *ep)
 	} else {
 		seq_puts(m, " - - -");
 	}
-	mutex_unlock(&ep->lock);
 
-	seq_printf(m, " age_s=%u events=%u", (u32)ktime_get_seconds() - ep->born_s,
-		   rdma_ep_count_events(ep));
+	seq_printf(m, " age_s=%u events=%u", (u32)ktime_get_seconds() - ep->born_s, peek.events);
 	if (ep->backlog)
 		seq_printf(m, " requests=%u backlog=%u overflows=%llu", READ_ONCE(ep->requests),
 			   READ_ONCE(ep->backlog), READ_ONCE(ep->overflows));
+	if (id) {
+		rdma_lock_handler(id);
+		rdma_ep_show_id(m, id);
+		rdma_unlock_handler(id);
+	}
+	options = ep->options;
+	mutex_unlock(&ep->lock);
+
+	seq_printf(m, " channel=%u waiters=%u serial=%llu", peek.channel, peek.waiters, ep->serial);
+	rdma_ep_show_options(m, &options);
+	rdma_ep_show_pending(m, &peek);
 	seq_puts(m, "\n");
 }
 

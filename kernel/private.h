@@ -60,6 +60,7 @@ struct rdma_ep_group;
  * @ev_lock: guards every event list of the context, the links between
  *	endpoints and channels, and what struct rdma_ep says it guards
  * @channels: its channels that are open (@ev_lock)
+ * @last_channel: number given out last to a channel (@ev_lock)
  * @dead: the file is closed (@ev_lock)
  */
 struct rdma_ep_ctx {
@@ -73,6 +74,7 @@ struct rdma_ep_ctx {
 	atomic64_t last_serial;
 	spinlock_t ev_lock; /* innermost but for the xarray's */
 	struct list_head channels;
+	u32 last_channel;
 	bool dead;
 };
 
@@ -80,6 +82,7 @@ struct rdma_ep_ctx {
  * struct rdma_ep_channel - a file that delivers events
  * @kref: held by the file, and by who uses the channel outside of @ctx's
  *	ev_lock
+ * @number: its name in fdinfo, within its context
  * @ctx: the context it belongs to
  * @file: the file, for its O_NONBLOCK. NULL once it is closed. (ev_lock)
  * @node: on rdma_ep_ctx::channels (ev_lock)
@@ -89,6 +92,7 @@ struct rdma_ep_ctx {
  */
 struct rdma_ep_channel {
 	struct kref kref;
+	u32 number;
 	struct rdma_ep_ctx *ctx;
 	struct file *file;
 	struct list_head node;
@@ -391,7 +395,6 @@ void rdma_ep_keep_channel(struct rdma_ep_new_channel *want);
 void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 bool rdma_ep_channel_attached(struct file *file);
 bool rdma_ep_nonblock(struct rdma_ep *ep);
-unsigned int rdma_ep_list_len(const struct list_head *head);
 int rdma_ep_create_channel(struct rdma_ep_call *call);
 
 /* event.c */

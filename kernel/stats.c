@@ -70,6 +70,11 @@ static const char *const rdma_ep_reason_symbols[RDMA_EP_REASONS] = {
 	[RDMA_EP_REASON_DESTROYED] = "DESTROYED",
 };
 
+const char *rdma_ep_event_symbol(unsigned int type)
+{
+	return type < RDMA_EP_EVENT_TYPES ? rdma_ep_event_symbols[type] : "?";
+}
+
 static void rdma_ep_ns_release(struct kref *kref)
 {
 	struct rdma_ep_ns *ns = container_of(kref, struct rdma_ep_ns, kref);
@@ -188,7 +193,7 @@ static int rdma_ep_stats_show(struct seq_file *m, void *v)
 	rdma_ep_show_live(m, sum, queued);
 	rdma_ep_show_totals(m, sum, queued);
 	for (i = 0; i < RDMA_EP_EVENT_TYPES; i++)
-		seq_printf(m, "event.%s %lu\n", rdma_ep_event_symbols[i], sum->events[i]);
+		seq_printf(m, "event.%s %lu\n", rdma_ep_event_symbol(i), sum->events[i]);
 	for (i = 0; i < RDMA_EP_REASONS; i++)
 		seq_printf(m, "reason.%s %lu\n", rdma_ep_reason_symbols[i], sum->reasons[i]);
 	kfree(sum);
