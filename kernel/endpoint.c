@@ -48,7 +48,7 @@ static void rdma_ep_close_work(struct work_struct *work)
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 {
 	struct rdma_ep *ep;
-	int ret, i;
+	int ret;
 
 	if (atomic_inc_return(&ctx->num_eps) > READ_ONCE(rdma_ep_max_endpoints)) {
 		ret = -ENOSPC;
@@ -66,8 +66,7 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 	INIT_LIST_HEAD(&ep->channel_node);
 	INIT_LIST_HEAD(&ep->events);
 	init_waitqueue_head(&ep->wq);
-	for (i = 0; i < RDMA_EP_SLOTS; i++)
-		rdma_ep_event_init(&ep->slots[i], ep);
+	rdma_ep_event_init(&ep->device, ep);
 
 	ret = xa_alloc_cyclic(&ctx->eps, &ep->handle, NULL, XA_LIMIT(1, INT_MAX), &ctx->next_handle,
 			      gfp);
@@ -107,9 +106,23 @@ void rdma_ep_release(struct kref *kref)
 {
 	struct rdma_ep *ep = container_of(kref, struct rdma_ep, kref);
 
+	kfree(ep->conn);
 	rdma_ep_test_add(RDMA_EP_TEST_ENDPOINT, -1);
 	rdma_ep_ctx_put(ep->ctx);
 	call_rcu(&ep->rcu, rdma_ep_free_rcu);
+}
+
+/* What an endpoint needs before it is part of a connection, for rdma_ep::conn. */
+struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep)
+{
+	struct rdma_ep_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+
+	if (conn) {
+		rdma_ep_event_init(&conn->outcome, ep);
+		rdma_ep_event_init(&conn->disconnected, ep);
+		rdma_ep_event_init(&conn->timewait, ep);
+	}
+	return conn;
 }
 
 /* Context: the caller holds ev_lock. */

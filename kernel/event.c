@@ -89,7 +89,8 @@ static void rdma_ep_event_to_channel(struct rdma_ep_event *ev)
 /**
  * rdma_ep_event_queue - let an event be seen
  * @ev: the event. If it is one of the endpoint's slots and still waits to be
- *	read, it is reported once, with the status it had first.
+ *	read, it is reported once, as it was first; except that the removal of a
+ *	device takes the place of what happened to it before.
  * @type: what happened
  * @status: how
  *
@@ -103,6 +104,8 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	lockdep_assert_held(&ep->ctx->ev_lock);
 
 	if (!list_empty(&ev->ep_node)) {
+		if (type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+			ev->type = type;
 		/* Nobody is told, but what was under way may have ended. */
 		wake_up_all(&ep->wq);
 		return;
@@ -118,6 +121,38 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	if (ep->waiters)
 		wake_up_all(&ep->wq);
 	rdma_ep_event_to_channel(ev);
+}
+
+/* Where an event waits to be read that nothing was allocated for, or NULL. */
+static struct rdma_ep_event *rdma_ep_event_slot(struct rdma_ep *ep, u8 type)
+{
+	switch (type) {
+	case RDMA_EP_EVENT_ADDR_CHANGE:
+	case RDMA_EP_EVENT_DEVICE_REMOVAL:
+		return &ep->device;
+	case RDMA_EP_EVENT_DISCONNECTED:
+		return ep->conn ? &ep->conn->disconnected : NULL;
+	case RDMA_EP_EVENT_TIMEWAIT_EXIT:
+		return ep->conn ? &ep->conn->timewait : NULL;
+	default:
+		return ep->conn ? &ep->conn->outcome : NULL;
+	}
+}
+
+/**
+ * rdma_ep_event_queue_slot - let an event be seen that nothing was allocated for
+ * @ep: the endpoint. One that was never part of a connection hears of none.
+ * @type: what happened
+ * @status: how
+ *
+ * Context: as rdma_ep_event_queue().
+ */
+void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status)
+{
+	struct rdma_ep_event *ev = rdma_ep_event_slot(ep, type);
+
+	if (ev)
+		rdma_ep_event_queue(ev, type, status);
 }
 
 /**

@@ -9,7 +9,7 @@
  * endpoint refers to. A device's removal queues work that destroys the id.
  *
  * What a completion needs was allocated when the operation was started. An
- * endpoint's slots take the rest.
+ * endpoint has slots for the rest.
  */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -120,6 +120,9 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	child = rdma_ep_alloc(ctx, GFP_KERNEL_ACCOUNT);
 	if (IS_ERR(child))
 		return rdma_ep_refuse(listener, id);
+	child->conn = rdma_ep_conn_alloc(child);
+	if (!child->conn)
+		goto no_event;
 	more = rdma_ep_event_alloc(listener, rdma_ep_data_len(id, event), GFP_KERNEL_ACCOUNT);
 	if (!more)
 		goto no_event;
@@ -247,8 +250,10 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (rdma_ep_claim(ep, event) && !ep->dead) {
-		rdma_ep_event_queue(more ? &more->ev : &ep->slots[RDMA_EP_SLOT_CONN], event->event,
-				    event->status);
+		if (more)
+			rdma_ep_event_queue(&more->ev, event->event, event->status);
+		else
+			rdma_ep_event_queue_slot(ep, event->event, event->status);
 		more = NULL;
 	}
 	/* Also when dead: see rdma_ep_notify(). */
@@ -257,18 +262,17 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 	rdma_ep_event_unalloc(more);
 }
 
-static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
-				   struct rdma_cm_event *event)
+static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *event)
 {
 	struct rdma_ep_event_more *op_event = NULL;
 
 	spin_lock(&ep->ctx->ev_lock);
-	switch (slot) {
-	case RDMA_EP_SLOT_DISCONNECTED:
+	switch (event->event) {
+	case RDMA_CM_EVENT_DISCONNECTED:
 		ep->disconnecting = false;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
 		break;
-	case RDMA_EP_SLOT_REMOVAL:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		ep->disconnecting = false;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_REMOVED);
 		/* Not when dead: teardown destroys the id, and waits for the work. */
@@ -281,13 +285,14 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, enum rdma_ep_slot slot,
 	default:
 		break;
 	}
-	if (slot == RDMA_EP_SLOT_DISCONNECTED || slot == RDMA_EP_SLOT_REMOVAL) {
+	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+	    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		/* Whatever was under way has ended with this. */
 		swap(op_event, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	}
 	if (!ep->dead)
-		rdma_ep_event_queue(&ep->slots[slot], event->event, event->status);
+		rdma_ep_event_queue_slot(ep, event->event, event->status);
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(op_event);
 }
@@ -355,16 +360,10 @@ int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		rdma_ep_handle_completion(ep, id, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_DISCONNECTED, event);
-		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_REMOVAL, event);
-		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_ADDR_CHANGE, event);
-		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		rdma_ep_handle_unasked(ep, RDMA_EP_SLOT_TIMEWAIT, event);
+		rdma_ep_handle_unasked(ep, event);
 		break;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 	case RDMA_CM_EVENT_MULTICAST_ERROR:

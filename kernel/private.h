@@ -111,7 +111,7 @@ struct rdma_ep_channel {
  * @status: as in &struct rdma_ep_record
  * @type: as in &struct rdma_ep_record
  * @more: this is a struct rdma_ep_event_more, to be freed when it is read.
- *	Otherwise it is one of an endpoint's slots.
+ *	Otherwise it is one of an endpoint's slots: see rdma_ep_event_slot().
  */
 struct rdma_ep_event {
 	struct list_head channel_node;
@@ -152,14 +152,16 @@ struct rdma_ep_event_more {
 /* What rdma_cm's one byte for the length of private data can say. */
 #define RDMA_EP_EVENT_ROOM U8_MAX
 
-/* Events that happen unasked: each has its place in the endpoint. */
-enum rdma_ep_slot {
-	RDMA_EP_SLOT_CONN, /* the connection failed, and no memory for more */
-	RDMA_EP_SLOT_DISCONNECTED,
-	RDMA_EP_SLOT_REMOVAL,
-	RDMA_EP_SLOT_ADDR_CHANGE,
-	RDMA_EP_SLOT_TIMEWAIT,
-	RDMA_EP_SLOTS
+/**
+ * struct rdma_ep_conn - places for the events of a connection that come unasked
+ * @outcome: how the attempt went, if there was no memory to say more
+ * @disconnected: it ended
+ * @timewait: its queue pair may be used again
+ */
+struct rdma_ep_conn {
+	struct rdma_ep_event outcome;
+	struct rdma_ep_event disconnected;
+	struct rdma_ep_event timewait;
 };
 
 /* Events that end the wait for an operation, as bits. */
@@ -205,7 +207,7 @@ struct rdma_ep_options {
 /**
  * struct rdma_ep - an endpoint
  * @kref: held by the context's table, by who uses it, by queued work
- * @rcu: for lookups without a lock
+ * @rcu: for lookups without a lock, when nothing else refers to it
  * @ctx: the context
  * @lock: taken around every call into rdma_cm, which is not made for
  *	concurrent calls on one id
@@ -241,18 +243,21 @@ struct rdma_ep_options {
  * @backlog: how many requests may wait (ev_lock)
  * @requests: how many do (ev_lock)
  * @overflows: requests refused (ev_lock)
- * @slots: events that need no memory
+ * @conn: NULL until a connection is begun. It stays then. (ev_lock)
+ * @device: place for what happens to the device: ADDR_CHANGE or DEVICE_REMOVAL
  */
 struct rdma_ep {
 	struct kref kref;
 	u32 handle;
-	struct rcu_head rcu;
 	struct rdma_ep_ctx *ctx;
 	struct mutex lock; /* outermost */
 	struct rdma_cm_id *id;
 	u64 serial;
 	u64 cookie;
-	struct work_struct close_work;
+	union {
+		struct work_struct close_work;
+		struct rcu_head rcu;
+	};
 	struct rdma_ep_deadline *deadline;
 	struct list_head groups;
 	u32 last_group;
@@ -278,7 +283,8 @@ struct rdma_ep {
 	u32 backlog;
 	u32 requests;
 	u64 overflows;
-	struct rdma_ep_event slots[RDMA_EP_SLOTS];
+	struct rdma_ep_conn *conn;
+	struct rdma_ep_event device;
 };
 
 /**
@@ -368,6 +374,7 @@ int rdma_ep_cache_init(void);
 void rdma_ep_cache_exit(void);
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp);
 void rdma_ep_unalloc(struct rdma_ep *ep);
+struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep);
 void rdma_ep_set_state(struct rdma_ep *ep, u8 state);
 struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle);
 void rdma_ep_release(struct kref *kref);
@@ -401,6 +408,7 @@ int rdma_ep_create_channel(struct rdma_ep_call *call);
 struct rdma_ep_event_more *rdma_ep_event_alloc(struct rdma_ep *ep, u8 room, gfp_t gfp);
 void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep);
 void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status);
+void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status);
 void rdma_ep_event_expose(struct rdma_ep *ep);
 void rdma_ep_event_take(struct rdma_ep_event *ev, struct rdma_ep_taken *t);
 void rdma_ep_event_untake(struct rdma_ep_taken *t);

@@ -310,7 +310,7 @@ void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken 
 	rec->time_ns = t->time_ns;
 	if (more)
 		rdma_ep_fill_more(rec, more);
-	else if (t->ev == &t->ep->slots[RDMA_EP_SLOT_CONN])
+	else if (t->ep->conn && t->ev == &t->ep->conn->outcome)
 		rec->flags |= RDMA_EP_REC_NO_DATA;
 	if (child) {
 		rec->child = child->handle;

@@ -6,6 +6,7 @@
  * is taken when it begins. While threads wait at an endpoint, its new events
  * stay off its channel; what they leave is put there when the last one goes.
  */
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "private.h"
@@ -24,15 +25,23 @@
 int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op, u32 from,
 		     u8 to, const char *what)
 {
-	bool carries_data = op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
+	bool connects = op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
 	struct rdma_ep_event_more *more;
+	struct rdma_ep_conn *conn = NULL;
 	int ret = 0;
 
 	lockdep_assert_held(&ep->lock);
 
-	more = rdma_ep_event_alloc(ep, carries_data ? RDMA_EP_EVENT_ROOM : 0, GFP_KERNEL_ACCOUNT);
+	more = rdma_ep_event_alloc(ep, connects ? RDMA_EP_EVENT_ROOM : 0, GFP_KERNEL_ACCOUNT);
 	if (!more)
 		return -ENOMEM;
+	if (connects && !ep->conn) {
+		conn = rdma_ep_conn_alloc(ep);
+		if (!conn) {
+			rdma_ep_event_unalloc(more);
+			return -ENOMEM;
+		}
+	}
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->dead) {
@@ -46,10 +55,13 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	} else {
 		ep->op = op;
 		swap(more, ep->op_event);
+		if (conn)
+			swap(conn, ep->conn);
 		rdma_ep_set_state(ep, to);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
+	kfree(conn);
 	return ret;
 }
 
@@ -138,8 +150,7 @@ static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 	if (ep->disconnecting && !ep->dead) {
 		ep->disconnecting = false;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
-		rdma_ep_event_queue(&ep->slots[RDMA_EP_SLOT_DISCONNECTED],
-				    RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
+		rdma_ep_event_queue_slot(ep, RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 }
