@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The Debian packages, as their users have them: built, looked at by lintian, and, in a virtual
+# machine, installed, used, upgraded, removed and purged. Nothing may be left behind.
+
+set -eu
+TOP=$(cd "$(dirname "$0")/../.." && pwd)
+BUILD=${BUILD:-$TOP/build}
+OLD=$(cat "$TOP/VERSION")
+NEW=$OLD.1
+PACKAGES=(rdma-ep-dkms librdmaep1 librdmaep-dev rdmaep-tools)
+
+fail() {
+	echo "FAILED: $*"
+	exit 1
+}
+
+outside() {
+	local version
+	rm -f "$BUILD"/packages/*.deb
+	for version in "$OLD" "$NEW"; do
+		"$TOP/packaging/build-deb" --version "$version"
+	done
+	# a tag is for who uploads packages, and an address that nobody has is on purpose
+	lintian --fail-on error,warning --suppress-tags bogus-mail-host-in-debian-changelog \
+		"$BUILD"/packages/*"_${OLD}_"*.deb
+	"$TOP/tools/vm/run" --timeout 1500 --mem 2G -- "$0" --inside
+}
+
+# In the machine: under one more overlay, which shows every file that changes.
+ROOT=/mnt/root
+UPPER=/mnt/upper
+
+make_root() {
+	local dir
+	mount -t tmpfs tmpfs /mnt
+	mkdir -p $ROOT $UPPER /mnt/work
+	mount -t overlay -o "lowerdir=/,upperdir=$UPPER,workdir=/mnt/work" overlay $ROOT
+	for dir in proc sys dev run usr/lib/modules; do
+		mount --rbind "/$dir" "$ROOT/$dir"
+	done
+	mount -t tmpfs -o mode=1777 tmpfs $ROOT/tmp
+	# Its trigger reads all manual pages of the machine, to no purpose of ours.
+	rm -f $ROOT/var/lib/man-db/auto-update
+}
+
+step() {
+	printf '\n== %s (%s s)\n' "$*" "$SECONDS"
+}
+
+in_root() {
+	chroot $ROOT env -u TOP -u BUILD PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+install_version() {
+	local package files=()
+	for package in "${PACKAGES[@]}"; do
+		files+=("$(echo "$BUILD/packages/${package}_$1"_*.deb)")
+	done
+	in_root dpkg -i "${files[@]}"
+}
+
+module_is() {
+	[ "$(modinfo -F version rdma_ep)" = "$1" ] || fail "the module installed is not version $1"
+	case $(modinfo -F filename rdma_ep) in
+	*/updates/dkms/*) ;;
+	*) fail "the module is not from DKMS" ;;
+	esac
+}
+
+# talk SERVER... -- CLIENT...: both end well; what the server has of the libraries is in $LIBRARY.
+AS_USER=()
+talk() {
+	local pid code=0 i
+	local -a server=()
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	timeout 60 chroot $ROOT "${AS_USER[@]}" "${server[@]}" &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		! rdma resource show cm_id | grep -q "state LISTEN" || break
+		sleep 0.2
+	done
+	LIBRARY=$(cat /proc/[0-9]*/maps 2>/dev/null | grep -oE '/lib(rdmacm|rdmaep)\.so\.1[.0-9]*' | sort -u | tr '\n' ' ')
+	timeout 60 chroot $ROOT "${AS_USER[@]}" "$@" || code=$?
+	wait $pid || code=$?
+	[ "$code" = 0 ] || fail "${server[*]} with $*: exit code $code"
+}
+
+plain_rping() {
+	talk rping -s -a "$MY_IP" -C 2 -- rping -c -a "$MY_IP" -C 2
+}
+
+inside() {
+	local left
+	rmmod rdma_ep
+	make_root
+
+	step "install"
+	install_version "$OLD"
+	module_is "$OLD"
+	[ ! -e /sys/module/rdma_ep ] || fail "the module was loaded before anybody needed it"
+
+	step "a program is built with the packages, and has the module loaded"
+	in_root sh -c "mkdir -m 755 /tmp/x && cp /usr/share/doc/librdmaep-dev/examples/* /tmp/x/ &&
+		make -s -C /tmp/x server client"
+	AS_USER=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	talk /tmp/x/server "$MY_IP" -- /tmp/x/client "$MY_IP"
+	[ -e /sys/module/rdma_ep ] || fail "the module is not loaded"
+	AS_USER=()
+
+	step "the tools"
+	in_root rdmaep doctor
+	talk rdmaep run rping -s -a "$MY_IP" -C 2 -- rdmaep run rping -c -a "$MY_IP" -C 2
+
+	step "librdmaep as the default, and back"
+	! in_root rdmaep-default status || fail "it is the default before it was asked to be"
+	in_root rdmaep-default on
+	plain_rping
+	[[ $LIBRARY == *librdmaep* ]] || fail "rping has $LIBRARY"
+	[ ! -e /sys/module/rdma_ucm ] || fail "rdma_ucm is loaded"
+	in_root rdmaep-default off
+	plain_rping
+	[[ $LIBRARY != *librdmaep* ]] || fail "rping has $LIBRARY"
+	[ -e /sys/module/rdma_ucm ] || fail "rdma_ucm is not loaded"
+	in_root rdmaep-default on
+
+	step "upgrade"
+	install_version "$NEW"
+	module_is "$NEW"
+	[ ! -e "$ROOT/usr/src/rdma_ep-$OLD" ] || fail "the old module's source is still there"
+	rmmod rdma_ep
+	in_root rdmaep-default status
+	plain_rping
+	[ "$(cat /sys/module/rdma_ep/version)" = "$NEW" ] || fail "the module in use is not the new one"
+
+	step "remove"
+	in_root dpkg -r "${PACKAGES[@]}"
+	[ ! -e /sys/module/rdma_ep ] || fail "the module is still loaded"
+	plain_rping
+	[[ $LIBRARY != *librdmaep* ]] || fail "rping has $LIBRARY"
+
+	step "purge"
+	in_root dpkg -P "${PACKAGES[@]}"
+	rmmod rdma_ucm
+	left=$(cd $UPPER && find . \( -type f -o -type l \) | grep -vE \
+		'^\./(var/lib/dpkg/|var/log/|var/cache/(ldconfig|man|debconf)/|etc/ld\.so\.cache$)' || true
+		find /usr/lib/modules -name 'rdma_ep*')
+	[ -z "$left" ] || fail "left behind: $left"
+	! grep -rl rdma_ep /usr/lib/modules/*/modules.* || fail "depmod still knows the module"
+	! grep -q rdmaep $UPPER/var/lib/dpkg/status || fail "dpkg still knows the packages"
+	step "done"
+}
+
+case ${1-} in
+--inside) inside ;;
+*) outside ;;
+esac
