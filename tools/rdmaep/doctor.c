@@ -31,7 +31,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_ep.h>
 
-#include "rdmaep.h"
+#include "tool.h"
 
 enum verdict {
 	OK,

@@ -1,168 +1,210 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rdmaep list: the endpoints of all processes, or of some, from what the
- * module writes into /proc/PID/fdinfo.
- *
- * A child of fork(2) has its parent's files as well: a context is listed once,
- * for the process with the lowest number that we may look at.
+ * rdmaep list: the endpoints of all processes, or of those that are asked for.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <strings.h>
 
-#include <rdma/rdma_ep.h>
+#include <json-c/json.h>
 
-#include "rdmaep.h"
+#include "endpoints.h"
+#include "table.h"
+#include "tool.h"
 
-/* The contexts that were listed already, by number. */
-static struct {
-	unsigned int *number;
-	size_t count;
-} seen;
+/**
+ * struct filter - which endpoints to list; what is NULL matches all
+ * @state: states, separated by commas
+ * @type: type of the QP
+ * @port_space: port space
+ * @device: RDMA device, or device and port
+ * @address: source or destination, without its port
+ * @port: port of either
+ * @program: the process's name
+ * @user: its user
+ */
+struct filter {
+	const char *state;
+	const char *type;
+	const char *port_space;
+	const char *device;
+	const char *address;
+	const char *port;
+	const char *program;
+	const char *user;
+};
 
-static int endpoints;
-static int unreadable;		/* processes */
-
-static bool seen_before(unsigned int number)
+/* Is @word one of the words of @list? Case does not matter. */
+static bool in_list(const char *list, const char *word)
 {
-	unsigned int *grown;
-	size_t i;
+	size_t len;
 
-	for (i = 0; i < seen.count; i++)
-		if (seen.number[i] == number)
+	for (; *list; list += len + (list[len] == ',')) {
+		len = strcspn(list, ",");
+		if (len == strlen(word) && !strncasecmp(list, word, len))
 			return true;
-	grown = realloc(seen.number, (seen.count + 1) * sizeof(*grown));
-	if (grown) {
-		grown[seen.count++] = number;
-		seen.number = grown;
 	}
 	return false;
 }
 
-static void process_name(int pid, char *name, size_t size)
+/* Without a port, a device is matched whatever its port is. */
+static bool on_device(const char *device, const char *wanted)
 {
-	char path[64];
-	FILE *f;
+	size_t len = strlen(wanted);
 
-	snprintf(name, size, "?");
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(name, size, f))
-		name[strcspn(name, "\n")] = '\0';
-	fclose(f);
+	return !strcmp(device, wanted) || (!strncmp(device, wanted, len) && device[len] == '/');
 }
 
-/*
- * One line of fdinfo: handle, QP type, state, device/port, source and
- * destination; then names with their values, which are left as they are.
- */
-static void list_endpoint(int pid, const char *comm, char *line)
+/* "10.0.0.1:7471" or "[fe80::1]:7471"; @address may have its brackets or not. */
+static bool has_address(const char *text, const char *address)
 {
-	char *field[6], *rest = line;
+	const char *end = strrchr(text, ':');
+	size_t len = end ? (size_t)(end - text) : strlen(text);
+
+	if (len == strlen(address) && !strncmp(text, address, len))
+		return true;
+	return text[0] == '[' && len == strlen(address) + 2 &&
+	       !strncmp(text + 1, address, len - 2);
+}
+
+static bool has_port(const char *text, const char *port)
+{
+	const char *end = strrchr(text, ':');
+
+	return end && !strcmp(end + 1, port);
+}
+
+static bool matches(const struct endpoint *ep, const struct filter *f)
+{
+	char value[64];
+
+	if (f->state && !in_list(f->state, ep->state))
+		return false;
+	if (f->type && !in_list(f->type, ep->type))
+		return false;
+	if (f->port_space && (!endpoint_value(ep, "ps", value, sizeof(value)) ||
+			      !in_list(f->port_space, value)))
+		return false;
+	if (f->device && !on_device(ep->device, f->device))
+		return false;
+	if (f->address && !has_address(ep->src, f->address) && !has_address(ep->dst, f->address))
+		return false;
+	if (f->port && !has_port(ep->src, f->port) && !has_port(ep->dst, f->port))
+		return false;
+	if (f->program && strcmp(ep->program, f->program))
+		return false;
+	return !f->user || !strcmp(endpoint_owner(ep, value, sizeof(value)), f->user);
+}
+
+const char *tool_age(unsigned long long s, char *text, size_t size)
+{
+	if (s < 60)
+		snprintf(text, size, "%llus", s);
+	else if (s < 3600)
+		snprintf(text, size, "%llum%02llus", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(text, size, "%lluh%02llum", s / 3600, s / 60 % 60);
+	else
+		snprintf(text, size, "%llud%02lluh", s / 86400, s / 3600 % 24);
+	return text;
+}
+
+static void add_header(struct table *table)
+{
+	static const char *const names[] = {
+		"ENDPOINT", "PID", "PROGRAM", "USER", "TYPE", "STATE", "DEVICE", "SOURCE",
+		"DESTINATION", "AGE", "EVENTS", "BACKLOG", "REFUSED",
+	};
 	size_t i;
 
-	for (i = 0; i < 6; i++) {
-		field[i] = strsep(&rest, " ");
-		if (!field[i])
-			return;
-	}
-	if (!endpoints++)
-		printf("%7s %-15s %6s %-4s %-15s %-8s %-26s %-26s %s\n", "PID",
-		       "PROGRAM", "HANDLE", "TYPE", "STATE", "PORT", "SOURCE",
-		       "DESTINATION", "MORE");
-	printf("%7d %-15s %6s %-4s %-15s %-8s %-26s %-26s %s\n", pid, comm,
-	       field[0], field[1], field[2], field[3], field[4], field[5],
-	       rest ? rest : "");
+	table->columns = sizeof(names) / sizeof(names[0]);
+	table->right = 1 << 1 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
+	for (i = 0; i < table->columns; i++)
+		table_add(table, "%s", names[i]);
 }
 
-static void list_fdinfo(int pid, const char *fd)
+static void add_row(struct table *table, const struct endpoint *ep)
 {
-	static const char context[] = "rdma_ep-context:\t";
-	static const char endpoint[] = "rdma_ep-endpoint:\t";
-	char path[PATH_MAX], comm[32] = "", line[512];
-	FILE *f;
+	char text[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, fd);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (!strncmp(line, context, strlen(context)) &&
-		    seen_before(atoi(line + strlen(context))))
-			break;
-		if (strncmp(line, endpoint, strlen(endpoint)))
+	table_add(table, "%u:%u", ep->context, ep->handle);
+	table_add(table, "%d", ep->pid);
+	table_add(table, "%s", ep->program);
+	table_add(table, "%s", endpoint_owner(ep, text, sizeof(text)));
+	table_add(table, "%s", ep->type);
+	table_add(table, "%s", ep->state);
+	table_add(table, "%s", ep->device);
+	table_add(table, "%s", ep->src);
+	table_add(table, "%s", ep->dst);
+	table_add(table, "%s", tool_age(endpoint_number(ep, "age_s"), text, sizeof(text)));
+	table_add(table, "%llu", endpoint_number(ep, "events"));
+	if (endpoint_value(ep, "backlog", text, sizeof(text))) {
+		table_add(table, "%llu/%s", endpoint_number(ep, "requests"), text);
+		table_add(table, "%llu", endpoint_number(ep, "overflows"));
+	} else {
+		table_add(table, "-");
+		table_add(table, "-");
+	}
+}
+
+static void print_table(const struct endpoints *all, const struct filter *filter, bool header)
+{
+	struct table table = {};
+	size_t i;
+	int rows = 0;
+
+	add_header(&table);
+	for (i = 0; i < all->count; i++) {
+		if (!matches(&all->list[i], filter))
 			continue;
-		if (!comm[0])
-			process_name(pid, comm, sizeof(comm));
-		list_endpoint(pid, comm, line + strlen(endpoint));
+		add_row(&table, &all->list[i]);
+		rows++;
 	}
-	fclose(f);
+	if (!rows)
+		fputs("No endpoints.\n", stderr);
+	table.skip = !rows || !header;
+	table_print(&table);
 }
 
-/* The files of a process that are the device. Returns 0, or -1 with errno. */
-static int list_process(int pid)
+static void print_json(const struct endpoints *all, const struct filter *filter)
 {
-	char path[PATH_MAX], target[PATH_MAX];
-	struct dirent *entry;
-	ssize_t len;
-	DIR *dir;
+	struct json_object *array = json_object_new_array();
+	size_t i;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return -1;
-	while ((entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid,
-			 entry->d_name);
-		len = readlink(path, target, sizeof(target) - 1);
-		if (len <= 0)
-			continue;
-		target[len] = '\0';
-		/* a container may have it under another folder */
-		if (len >= 8 && !strcmp(target + len - 8, "/rdma_ep"))
-			list_fdinfo(pid, entry->d_name);
-	}
-	closedir(dir);
-	return 0;
+	for (i = 0; i < all->count; i++)
+		if (matches(&all->list[i], filter))
+			json_object_array_add(array, endpoint_json(&all->list[i]));
+	tool_print_json(array);
 }
 
-static int is_pid(const struct dirent *entry)
+/* The processes that are named, or all. */
+static int read_endpoints(const struct tool_command *cmd, struct endpoints *all, int argc,
+			  char **argv)
 {
-	return isdigit((unsigned char)entry->d_name[0]);
-}
+	int i, ret = TOOL_OK;
+	char *end;
+	long pid;
 
-/* Processes come in the order of their numbers. */
-static int by_number(const struct dirent **a, const struct dirent **b)
-{
-	return atoi((*a)->d_name) - atoi((*b)->d_name);
-}
-
-static int list_all(void)
-{
-	struct dirent **entry;
-	int i, n;
-
-	n = scandir("/proc", &entry, is_pid, by_number);
-	if (n < 0) {
+	if (!argc && endpoints_of_all(all)) {
 		tool_error("/proc: %s", strerror(errno));
 		return TOOL_FAILED;
 	}
-	for (i = 0; i < n; i++) {
-		if (list_process(atoi(entry[i]->d_name)) && errno == EACCES)
-			unreadable++;
-		free(entry[i]);
+	for (i = 0; i < argc; i++) {
+		pid = strtol(argv[i], &end, 10);
+		if (pid <= 0 || pid > INT_MAX || *end)
+			return tool_usage_error(cmd, "%s is not a process number", argv[i]);
+		if (endpoints_of_process(all, pid)) {
+			tool_error("process %ld: %s", pid,
+				   errno == ENOENT ? "there is none" : strerror(errno));
+			ret = TOOL_FAILED;
+		}
 	}
-	free(entry);
-	return TOOL_OK;
+	return ret;
 }
 
 /**
@@ -175,30 +217,78 @@ static int list_all(void)
  */
 int tool_list(const struct tool_command *cmd, int argc, char **argv)
 {
-	int i, ret = TOOL_OK;
-	char *end;
-	long pid;
+	static const struct option options[] = {
+		{ "state", required_argument, NULL, 's' },
+		{ "listening", no_argument, NULL, 'l' },
+		{ "type", required_argument, NULL, 't' },
+		{ "port-space", required_argument, NULL, 'P' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "address", required_argument, NULL, 'a' },
+		{ "port", required_argument, NULL, 'p' },
+		{ "program", required_argument, NULL, 'n' },
+		{ "user", required_argument, NULL, 'u' },
+		{ "no-header", no_argument, NULL, 'H' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	struct endpoints all = {};
+	struct filter filter = {};
+	bool json = false, header = true;
+	int c, ret;
 
-	if (argc == 1)
-		ret = list_all();
-	for (i = 1; i < argc; i++) {
-		pid = strtol(argv[i], &end, 10);
-		if (pid <= 0 || pid > INT_MAX || *end)
-			return tool_usage_error(cmd, "%s is not a process number",
-						argv[i]);
-		if (list_process(pid)) {
-			tool_error("process %ld: %s", pid,
-				   errno == ENOENT ? "there is none" :
-				   strerror(errno));
-			ret = TOOL_FAILED;
+	while ((c = tool_getopt(cmd, argc, argv, "s:lt:P:d:a:p:n:u:Hjh", options)) != -1) {
+		switch (c) {
+		case 's':
+			filter.state = optarg;
+			break;
+		case 'l':
+			filter.state = "LISTENING";
+			break;
+		case 't':
+			filter.type = optarg;
+			break;
+		case 'P':
+			filter.port_space = optarg;
+			break;
+		case 'd':
+			filter.device = optarg;
+			break;
+		case 'a':
+			filter.address = optarg;
+			break;
+		case 'p':
+			filter.port = optarg;
+			break;
+		case 'n':
+			filter.program = optarg;
+			break;
+		case 'u':
+			filter.user = optarg;
+			break;
+		case 'H':
+			header = false;
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			return tool_help(cmd);
+		default:
+			return TOOL_USAGE;
 		}
 	}
 
-	if (!endpoints && ret == TOOL_OK)
-		fputs("No endpoints.\n", stderr);
-	if (unreadable)
+	ret = read_endpoints(cmd, &all, argc - optind, argv + optind);
+	if (ret == TOOL_USAGE)
+		return ret;
+	if (json)
+		print_json(&all, &filter);
+	else if (all.count || ret == TOOL_OK)
+		print_table(&all, &filter, header);
+	if (all.unreadable)
 		fprintf(stderr, "%d processes of other users could not be looked at.\n",
-			unreadable);
-	free(seen.number);
+			all.unreadable);
+	endpoints_free(&all);
 	return ret;
 }

@@ -3,12 +3,15 @@
  * rdmaep: run programs on librdmaep, and find out why that does not work.
  * This file has the table of subcommands; each has a file of its own.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdmaep.h"
+#include <json-c/json.h>
+
+#include "tool.h"
 
 static const struct tool_command commands[] = {
 	{
@@ -32,14 +35,76 @@ static const struct tool_command commands[] = {
 		.main = tool_doctor,
 	}, {
 		.name = "list",
-		.args = "[PID]...",
+		.args = "[OPTION]... [PID]...",
 		.help = "list the endpoints of all processes, or of some",
 		.details =
-			"For each endpoint: the process, its handle, the type of its QP, its state, RDMA\n"
-			"device and port, source and destination address; its age in s, how many events\n"
-			"have not been read, and for a listener how many requests wait, may wait, and\n"
-			"were refused. Processes of other users need root.\n",
+			"For each endpoint: its name (context:handle), process, type of QP, state, RDMA\n"
+			"device and port, addresses, age, events not read; for a listener the requests\n"
+			"that wait, of how many that may, and how many were refused. Processes of other\n"
+			"users need root.\n"
+			"\n"
+			"  -s, --state STATE[,STATE]...  in one of these states (connected, listening...)\n"
+			"  -l, --listening               the same as --state LISTENING\n"
+			"  -t, --type TYPE               with a QP of this type: RC, UC, UD, XRC\n"
+			"  -P, --port-space PS           TCP, UDP, IPOIB or IB\n"
+			"  -d, --device DEVICE[/PORT]    on this RDMA device\n"
+			"  -a, --address ADDRESS         with this source or destination address\n"
+			"  -p, --port PORT               with this source or destination port\n"
+			"  -n, --program NAME            of processes with this name\n"
+			"  -u, --user USER               of this user\n"
+			"  -H, --no-header               no line of headings\n"
+			"  -j, --json                    a JSON array\n",
 		.main = tool_list,
+	}, {
+		.name = "show",
+		.args = "[-j] CONTEXT:HANDLE...",
+		.help = "show all about an endpoint",
+		.details =
+			"CONTEXT:HANDLE is its name, as rdmaep list prints it.\n"
+			"\n"
+			"  -j, --json   a JSON array\n",
+		.main = tool_show,
+	}, {
+		.name = "stat",
+		.args = "[-a] [-j] [--watch [SECONDS]] [--count N]",
+		.help = "show the counters of this network namespace",
+		.details =
+			"What there is now, and what has happened since the module was loaded: endpoints,\n"
+			"connections, failures, events; each type of event and each reason of a failed\n"
+			"call that has been seen. Needs no permission.\n"
+			"\n"
+			"  -w, --watch [SECONDS]  again every SECONDS (1), with the change per second\n"
+			"  -c, --count N          with --watch: end after N looks\n"
+			"  -a, --all              events and reasons that have not been seen too\n"
+			"  -j, --json             a JSON object; with --watch one a line\n",
+		.main = tool_stat,
+	}, {
+		.name = "ping",
+		.args = "[OPTION]... HOST",
+		.help = "check the path to another machine, step by step",
+		.details =
+			"Connects to rdmaep serve on HOST, sends messages and waits for each to come back.\n"
+			"Every step is timed; the first that fails is named, with why and what to do.\n"
+			"\n"
+			"  -c, --count N           messages (5)\n"
+			"  -p, --port PORT         port (7174)\n"
+			"  -s, --size BYTES        of a message (64), up to 65536\n"
+			"  -i, --interval SECONDS  from one message to the next (0.2)\n"
+			"  -W, --timeout SECONDS   for each step (5)\n"
+			"  -S, --source ADDRESS    local address to use\n"
+			"  -j, --json              a JSON object\n",
+		.main = tool_ping,
+	}, {
+		.name = "serve",
+		.args = "[-p PORT] [-a ADDRESS] [-n N]",
+		.help = "be the other end of rdmaep ping",
+		.details =
+			"Runs until it is interrupted.\n"
+			"\n"
+			"  -p, --port PORT        port (7174)\n"
+			"  -a, --address ADDRESS  local address to listen on (all)\n"
+			"  -n, --number N         end after N connections\n",
+		.main = tool_serve,
 	}, {
 		.name = "reasons",
 		.args = "[CODE|NAME]...",
@@ -86,6 +151,61 @@ int tool_usage_error(const struct tool_command *cmd, const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
+/* @c is what getopt said of it; in "-ab" it is one letter. */
+static void complain_of_option(const struct tool_command *cmd, char **argv, int c)
+{
+	const char *word = argv[optind - 1];
+
+	if (optopt && strncmp(word, "--", 2))
+		tool_usage_error(cmd, c == ':' ? "-%c needs a value" : "unknown option -%c",
+				 optopt);
+	else
+		tool_usage_error(cmd, c == ':' ? "%s needs a value" : "unknown option %s", word);
+}
+
+int tool_getopt(const struct tool_command *cmd, int argc, char **argv, const char *brief,
+		const struct option *options)
+{
+	char with_colon[64];
+	int c;
+
+	/* the colon tells a missing argument from an unknown option */
+	snprintf(with_colon, sizeof(with_colon), ":%s", brief);
+	opterr = 0;
+	c = getopt_long(argc, argv, with_colon, options, NULL);
+	if (c != ':' && c != '?')
+		return c;
+	complain_of_option(cmd, argv, c);
+	return '?';
+}
+
+bool tool_number(const char *text, unsigned long min, unsigned long max, unsigned long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoul(text, &end, 10);
+	return end != text && !*end && !errno && text[0] != '-' && *value >= min &&
+	       *value <= max;
+}
+
+/* Both print and free @object. */
+void tool_print_json(struct json_object *object)
+{
+	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+						    JSON_C_TO_STRING_SPACED |
+						    JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(object);
+}
+
+void tool_print_json_line(struct json_object *object)
+{
+	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
+						    JSON_C_TO_STRING_NOSLASHESCAPE));
+	fflush(stdout);
+	json_object_put(object);
+}
+
 static void usage(FILE *out)
 {
 	size_t i;
@@ -105,6 +225,18 @@ static void command_usage(const struct tool_command *cmd)
 	       cmd->help[0] - 'a' + 'A', cmd->help + 1);
 	if (cmd->details)
 		printf("\n%s", cmd->details);
+}
+
+/**
+ * tool_help() - print what --help says of a subcommand
+ * @cmd: the subcommand
+ *
+ * Return: the exit code for it.
+ */
+int tool_help(const struct tool_command *cmd)
+{
+	command_usage(cmd);
+	return TOOL_OK;
 }
 
 static const struct tool_command *find_command(const char *name)

@@ -10,7 +10,7 @@
 
 #include <rdma/rdma_ep.h>
 
-#include "rdmaep.h"
+#include "tool.h"
 
 struct reason {
 	const char *name;
@@ -63,6 +63,19 @@ static struct reason reason(enum rdma_ep_reason_code code)
 	REASON(DESTROYED, "another thread destroyed the endpoint meanwhile");
 	}
 	return (struct reason){};
+}
+
+const char *tool_reason_text(unsigned int code)
+{
+	return reason(code).text;
+}
+
+void tool_advise(unsigned int code)
+{
+	const char *text = code ? tool_reason_text(code) : NULL;
+
+	if (text)
+		fprintf(stderr, "-> %s\n", text);
 }
 
 static int count_reasons(void)

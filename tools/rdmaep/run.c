@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rdmaep.h"
+#include "tool.h"
 
 static int has_library(const char *dir)
 {
