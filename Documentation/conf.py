@@ -13,7 +13,7 @@ version = release
 html_theme = "alabaster"
 html_theme_options = {"page_width": "62em", "description": f"version {release}"}
 nitpicky = True
-# Types of the kernel's other headers, which the uapi's structs refer to.
+# Types of other headers, which our structs and functions refer to.
 nitpick_ignore_regex = [
-    (r"c:.*", r"(__|ib_|rdma_).*|sockaddr.*|ibv_.*"),
+    (r"c:.*", r"(__|ib_|rdma_).*|sockaddr.*|ibv_.*|size_t|u?int[0-9]+_t"),
 ]

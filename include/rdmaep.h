@@ -101,7 +101,7 @@ struct rdmaep_limits {
  * rdmaep_get_limits() - ask for the limits of an id
  * @id: an id that is bound to a device
  * @limits: where they go
- * @size: sizeof(*limits), so that the struct can grow
+ * @size: the size of that struct, so that it can grow
  *
  * Return: 0, or -1 with errno EINVAL (size) or ENODEV (not bound to a device).
  */
