@@ -115,8 +115,11 @@ void rdma_ep_release(struct kref *kref)
 /* What an endpoint needs before it is part of a connection, for rdma_ep::conn. */
 struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep)
 {
-	struct rdma_ep_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+	struct rdma_ep_conn *conn;
 
+	if (rdma_ep_test_should_fail())
+		return NULL;
+	conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
 	if (conn) {
 		rdma_ep_event_init(&conn->outcome, ep);
 		rdma_ep_event_init(&conn->disconnected, ep);

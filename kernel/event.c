@@ -151,8 +151,14 @@ void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status)
 {
 	struct rdma_ep_event *ev = rdma_ep_event_slot(ep, type);
 
-	if (ev)
-		rdma_ep_event_queue(ev, type, status);
+	if (!ev)
+		return;
+	/* All outcomes share a slot: the last one counts, if it is more than a warning. */
+	if (ep->conn && ev == &ep->conn->outcome && type != RDMA_EP_EVENT_UNREACHABLE) {
+		list_del_init(&ev->channel_node);
+		list_del_init(&ev->ep_node);
+	}
+	rdma_ep_event_queue(ev, type, status);
 }
 
 /**

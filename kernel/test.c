@@ -179,8 +179,12 @@ static int rdma_ep_test_state(struct rdma_ep_call *call, struct rdma_ep *ep,
 		return -EINVAL;
 
 	mutex_lock(&ep->lock);
+	/* Once connected, always with what a connection needs. */
+	if (cmd->state >= RDMA_EP_STATE_REQUESTED)
+		ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_CONNECT, U32_MAX, cmd->state,
+				       "be tested");
 	rdma_ep_op_end(ep, cmd->state);
-	if (cmd->op != RDMA_EP_OP_NONE)
+	if (!ret && cmd->op != RDMA_EP_OP_NONE)
 		ret = rdma_ep_op_begin(call, ep, cmd->op, U32_MAX, cmd->state, "be tested");
 	if (!ret) {
 		spin_lock(&ep->ctx->ev_lock);

@@ -39,6 +39,7 @@
 #include <rdma/rdma_ep.h>
 #include <rdma/rdma_netlink.h>
 
+#include "../../kernel/test.h"
 #include "kselftest_harness.h"
 
 /* An emulated machine with a debug kernel is slow: a test that hangs still ends */
@@ -947,6 +948,21 @@ static inline void ctx_open(struct __test_metadata *_metadata,
 		TH_LOG("%s: %s", RDMA_EP_DEVICE, strerror(errno));
 }
 
+/* Objects of the module, where it was built with its test code */
+static inline int count_objects(struct rdma_ep_test_count *count)
+{
+	int fd = open_ep();
+	int ret;
+
+	memset(count, 0, sizeof(*count));
+	if (fd < 0)
+		return -errno;
+	ret = ioctl(fd, RDMA_EP_TEST_COUNT, count) ? -errno : 0;
+	count->contexts -= !ret;
+	close(fd);
+	return ret == -ENOTTY ? 0 : ret;
+}
+
 /*
  * Close the context, with whatever the test has left in it, and ask whether
  * all has gone. Channels are files of their own: the test closes them.
@@ -957,6 +973,7 @@ static inline void ctx_open(struct __test_metadata *_metadata,
 static inline void ctx_close(struct __test_metadata *_metadata,
 			     struct test_ctx *ctx)
 {
+	struct rdma_ep_test_count objects;
 	struct leak_count now = {};
 	int i;
 
@@ -977,6 +994,11 @@ static inline void ctx_close(struct __test_metadata *_metadata,
 	EXPECT_EQ(ctx->before.qps, now.qps);
 	EXPECT_EQ(ctx->before.pds, now.pds);
 	EXPECT_EQ(ctx->before.fds, now.fds);
+	EXPECT_EQ(0, count_objects(&objects));
+	EXPECT_EQ(0, objects.contexts);
+	EXPECT_EQ(0, objects.endpoints);
+	EXPECT_EQ(0, objects.channels);
+	EXPECT_EQ(0, objects.events);
 }
 
 static inline uint32_t count_endpoints(struct __test_metadata *_metadata,
