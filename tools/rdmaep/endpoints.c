@@ -267,3 +267,21 @@ const char *endpoint_owner(const struct endpoint *ep, char *name, size_t size)
 		snprintf(name, size, "%u", ep->uid);
 	return name;
 }
+
+bool address_is(const char *text, const char *address)
+{
+	const char *end = strrchr(text, ':');
+	size_t len = end ? (size_t)(end - text) : strlen(text);
+
+	if (len == strlen(address) && !strncmp(text, address, len))
+		return true;
+	return text[0] == '[' && len == strlen(address) + 2 &&
+	       !strncmp(text + 1, address, len - 2);
+}
+
+bool port_is(const char *text, const char *port)
+{
+	const char *end = strrchr(text, ':');
+
+	return end && !strcmp(end + 1, port);
+}

@@ -113,4 +113,22 @@ struct json_object *endpoint_json(const struct endpoint *ep);
  */
 const char *endpoint_owner(const struct endpoint *ep, char *name, size_t size);
 
+/**
+ * address_is() - is this the address in front of the port?
+ * @text: "10.0.0.1:7471" or "[fe80::1]:7471"
+ * @address: the address; its brackets may be left out
+ *
+ * Return: whether it is.
+ */
+bool address_is(const char *text, const char *address);
+
+/**
+ * port_is() - is this the port behind the address?
+ * @text: as for address_is()
+ * @port: the port
+ *
+ * Return: whether it is.
+ */
+bool port_is(const char *text, const char *port);
+
 #endif /* RDMAEP_ENDPOINTS_H */

@@ -60,25 +60,6 @@ static bool on_device(const char *device, const char *wanted)
 	return !strcmp(device, wanted) || (!strncmp(device, wanted, len) && device[len] == '/');
 }
 
-/* "10.0.0.1:7471" or "[fe80::1]:7471"; @address may have its brackets or not. */
-static bool has_address(const char *text, const char *address)
-{
-	const char *end = strrchr(text, ':');
-	size_t len = end ? (size_t)(end - text) : strlen(text);
-
-	if (len == strlen(address) && !strncmp(text, address, len))
-		return true;
-	return text[0] == '[' && len == strlen(address) + 2 &&
-	       !strncmp(text + 1, address, len - 2);
-}
-
-static bool has_port(const char *text, const char *port)
-{
-	const char *end = strrchr(text, ':');
-
-	return end && !strcmp(end + 1, port);
-}
-
 static bool matches(const struct endpoint *ep, const struct filter *f)
 {
 	char value[64];
@@ -92,9 +73,9 @@ static bool matches(const struct endpoint *ep, const struct filter *f)
 		return false;
 	if (f->device && !on_device(ep->device, f->device))
 		return false;
-	if (f->address && !has_address(ep->src, f->address) && !has_address(ep->dst, f->address))
+	if (f->address && !address_is(ep->src, f->address) && !address_is(ep->dst, f->address))
 		return false;
-	if (f->port && !has_port(ep->src, f->port) && !has_port(ep->dst, f->port))
+	if (f->port && !port_is(ep->src, f->port) && !port_is(ep->dst, f->port))
 		return false;
 	if (f->program && strcmp(ep->program, f->program))
 		return false;

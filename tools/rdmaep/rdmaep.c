@@ -79,6 +79,41 @@ static const struct tool_command commands[] = {
 			"  -j, --json             a JSON object; with --watch one a line\n",
 		.main = tool_stat,
 	}, {
+		.name = "monitor",
+		.args = "[OPTION]...",
+		.help = "follow what happens to endpoints, live",
+		.details =
+			"A line for each command that has returned, each change of state, each event when\n"
+			"it happens and when it is read: the time, the time since the endpoint's line\n"
+			"before, the endpoint, its program, and what it was. Needs root, since it reads\n"
+			"the kernel's trace events; those that others trace are left alone.\n"
+			"\n"
+			"  -P, --pid PID            only of this process\n"
+			"  -n, --program NAME       only of programs with this name\n"
+			"  -e, --endpoint C:H       only of this endpoint, as rdmaep list names it\n"
+			"  -a, --address ADDRESS    only with this source or destination address\n"
+			"  -p, --port PORT          only with this source or destination port\n"
+			"  -k, --kind KIND[,KIND].. only these: call, state, event, read, refused,\n"
+			"                           created, destroyed, path\n"
+			"  -f, --failures           only what has gone wrong\n"
+			"  -c, --count N            end after N lines\n"
+			"  -j, --json               one JSON object a line\n",
+		.main = tool_monitor,
+	}, {
+		.name = "trace",
+		.args = "[-j] [-n N] [--svg FILE] PROGRAM [ARG]...",
+		.help = "run a program, and show what its connections took their time for",
+		.details =
+			"PROGRAM is run as by rdmaep run. When it has ended, the timeline of each of its\n"
+			"endpoints is printed (resolving, REQ, REP, RTU, what the program reads), how long\n"
+			"each phase took, and a histogram of the time to connected. Exits with PROGRAM's\n"
+			"code. Needs root, since it reads the kernel's trace events.\n"
+			"\n"
+			"  -n, --number N   print the first N timelines (10)\n"
+			"  -s, --svg FILE   draw the timelines\n"
+			"  -j, --json       a JSON object, after what PROGRAM prints\n",
+		.main = tool_trace,
+	}, {
 		.name = "ping",
 		.args = "[OPTION]... HOST",
 		.help = "check the path to another machine, step by step",
@@ -170,7 +205,10 @@ int tool_getopt(const struct tool_command *cmd, int argc, char **argv, const cha
 	int c;
 
 	/* the colon tells a missing argument from an unknown option */
-	snprintf(with_colon, sizeof(with_colon), ":%s", brief);
+	if (brief[0] == '+')
+		snprintf(with_colon, sizeof(with_colon), "+:%s", brief + 1);
+	else
+		snprintf(with_colon, sizeof(with_colon), ":%s", brief);
 	opterr = 0;
 	c = getopt_long(argc, argv, with_colon, options, NULL);
 	if (c != ':' && c != '?')

@@ -70,32 +70,10 @@ static int put_in_front(const char *dir)
 	return ret;
 }
 
-/**
- * tool_run() - rdmaep run
- * @cmd: this subcommand
- * @argc: number of arguments
- * @argv: arguments
- *
- * Return: does not, unless it fails: 127 if there is no such program, 126 if
- * it cannot be run, as the shell has it.
- */
-int tool_run(const struct tool_command *cmd, int argc, char **argv)
+int tool_exec(char **argv, bool debug)
 {
 	char dir[PATH_MAX];
-	int debug = 0, err, i;
-
-	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
-		if (!strcmp(argv[i], "--")) {
-			i++;
-			break;
-		}
-		if (strcmp(argv[i], "-d") && strcmp(argv[i], "--debug"))
-			return tool_usage_error(cmd, "unknown option %s",
-						argv[i]);
-		debug = 1;
-	}
-	if (i >= argc)
-		return tool_usage_error(cmd, "no program");
+	int err;
 
 	if (tool_find_library(dir, sizeof(dir))) {
 		tool_error("librdmacm.so.1 is neither in %s nor beside this program",
@@ -107,8 +85,36 @@ int tool_run(const struct tool_command *cmd, int argc, char **argv)
 		return 126;
 	}
 
-	execvp(argv[i], argv + i);
+	execvp(argv[0], argv);
 	err = errno;
-	tool_error("%s: %s", argv[i], strerror(err));
+	tool_error("%s: %s", argv[0], strerror(err));
 	return err == ENOENT ? 127 : 126;
+}
+
+/**
+ * tool_run() - rdmaep run
+ * @cmd: this subcommand
+ * @argc: number of arguments
+ * @argv: arguments
+ *
+ * Return: see tool_exec().
+ */
+int tool_run(const struct tool_command *cmd, int argc, char **argv)
+{
+	bool debug = false;
+	int i;
+
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		if (!strcmp(argv[i], "--")) {
+			i++;
+			break;
+		}
+		if (strcmp(argv[i], "-d") && strcmp(argv[i], "--debug"))
+			return tool_usage_error(cmd, "unknown option %s",
+						argv[i]);
+		debug = true;
+	}
+	if (i >= argc)
+		return tool_usage_error(cmd, "no program");
+	return tool_exec(argv + i, debug);
 }

@@ -40,6 +40,8 @@ int tool_show(const struct tool_command *cmd, int argc, char **argv);
 int tool_stat(const struct tool_command *cmd, int argc, char **argv);
 int tool_ping(const struct tool_command *cmd, int argc, char **argv);
 int tool_serve(const struct tool_command *cmd, int argc, char **argv);
+int tool_trace(const struct tool_command *cmd, int argc, char **argv);
+int tool_monitor(const struct tool_command *cmd, int argc, char **argv);
 int tool_reasons(const struct tool_command *cmd, int argc, char **argv);
 
 int tool_usage_error(const struct tool_command *cmd, const char *fmt, ...)
@@ -98,6 +100,16 @@ void tool_advise(unsigned int code);
 
 void tool_print_json(struct json_object *object);
 void tool_print_json_line(struct json_object *object);
+
+/**
+ * tool_exec() - become a program, on our library
+ * @argv: its name and arguments
+ * @debug: let the library print why calls fail
+ *
+ * Return: does not, unless it fails: 127 if there is no such program, 126 if
+ * it cannot be run, as the shell has it.
+ */
+int tool_exec(char **argv, bool debug);
 
 /**
  * tool_find_library() - find the folder with our librdmacm.so.1
