@@ -9,7 +9,7 @@ KVM_CPU=max,-arch-capabilities
 vm_defaults() {
 	KERNEL=6.1 STOCK= MODULE= TEST= DEVS=1 TRANSPORT=rxe TIMEOUT=300 SMP=2 MEM=
 	ICOUNT= OUTDIR= NAME= APPEND= ROLE= MY_IP=10.77.0.1 MY_IP6=fd77::1 PEER_IP= PEER_IP6=
-	GUEST_ENV=() SHARED= NET=(-nic none) SHELL_MODE=0
+	GUEST_ENV=() SHARED= NET=(-nic none) SHELL_MODE=0 GDB=0
 }
 
 # shellcheck disable=SC2016 # $OUT is meant for the reader
@@ -25,6 +25,7 @@ VM_HELP='  --kernel K     6.1 (default), rt, 6.12, debug: see tools/vm/kernel
   --out DIR      files go there ($OUT in the guest); it is made and kept
   --name N       the same as --out build/vm/N
   --env A=B      in the environment of the command
+  --gdb          let tools/vm/gdb attach to the kernel, on port 1234 of this machine
   --append OPTS  more kernel command line'
 
 # vm_option ARGS...: takes one option; VM_SHIFT says how many words it was, 0 for "not mine".
@@ -44,6 +45,7 @@ vm_option() {
 	--out) OUTDIR=$2 ;;
 	--name) OUTDIR=$BUILD/vm/$2 ;;
 	--env) GUEST_ENV+=("$2") ;;
+	--gdb) GDB=1 APPEND+=" nokaslr" NET+=(-gdb tcp:localhost:1234) VM_SHIFT=1 ;;
 	--append) APPEND+=" $2" ;;
 	*) VM_SHIFT=0 ;;
 	esac
@@ -102,6 +104,7 @@ vm_prepare() {
 	exec {VM_LOCK}>"$OUTDIR/vm.lock"
 	flock -n "$VM_LOCK" || die "another VM writes to $OUTDIR"
 	rm -f "$OUTDIR"/vm.* "$OUTDIR"/*.log
+	[ "$GDB" = 0 ] || ln -sfn "$OUTDIR" "$BUILD/vm/gdb"
 	NONCE=$RANDOM$RANDOM$RANDOM
 }
 
@@ -113,7 +116,7 @@ vm_configure() {
 			ROLE "$ROLE" MY_IP "$MY_IP" MY_IP6 "$MY_IP6" PEER_IP "$PEER_IP" \
 			PEER_IP6 "$PEER_IP6" SHARED "$SHARED" VM_MODULE "$MODULE" \
 			VM_DEVS "$DEVS" VM_TRANSPORT "$TRANSPORT" VM_CWD "$PWD" \
-			VM_TIMEOUT "$TIMEOUT" VM_SHELL "$SHELL_MODE" VM_STTY "${STTY-}" VM_TERM "${TERM:-linux}"
+			VM_TIMEOUT "$TIMEOUT" VM_SHELL "$SHELL_MODE" VM_STTY "${STTY-}" VM_TERM "${TERM:-linux}" VM_GDB "$GDB"
 		echo "VM_ENV=(${GUEST_ENV[*]@Q})"
 		local -a command=("$@")
 		echo "VM_COMMAND=(${command[*]@Q})"

@@ -73,9 +73,18 @@ make_devices() {
 	done
 }
 
+# Where the module's sections are, for tools/vm/gdb.
+section_addresses() {
+	local file
+	for file in /sys/module/rdma_ep/sections/.*; do
+		[ ! -f "$file" ] || echo "${file##*/} $(<"$file")"
+	done
+}
+
 load_module() {
 	if [ -n "$VM_MODULE" ]; then
-		insmod "$VM_MODULE"
+		insmod "$VM_MODULE" || return
+		[ "$VM_GDB" = 0 ] || section_addresses >"$OUT/vm.sections"
 	else
 		modprobe rdma_ucm
 	fi
