@@ -54,11 +54,13 @@ in_root() {
 }
 
 install_version() {
-	local package files=()
+	local package
+	rm -rf $ROOT/tmp/packages
+	mkdir $ROOT/tmp/packages
 	for package in "${PACKAGES[@]}"; do
-		files+=("$(echo "$BUILD/packages/${package}_$1"_*.deb)")
+		cp "$BUILD/packages/${package}_$1"_*.deb $ROOT/tmp/packages/
 	done
-	in_root dpkg -i "${files[@]}"
+	in_root sh -c 'dpkg -i /tmp/packages/*.deb'
 }
 
 module_is() {
