@@ -143,6 +143,11 @@ static struct known *find_ep(struct monitor *m, unsigned int ctx, unsigned int e
 	for (i = m->num_eps; i-- > 0;)
 		if (m->eps[i].ctx == ctx && m->eps[i].ep == ep)
 			return &m->eps[i];
+	return NULL;
+}
+
+static struct known *add_ep(struct monitor *m, unsigned int ctx, unsigned int ep)
+{
 	m->eps = grow(m->eps, &m->num_eps, sizeof(*m->eps));
 	m->eps[m->num_eps - 1].ctx = ctx;
 	m->eps[m->num_eps - 1].ep = ep;
@@ -193,7 +198,7 @@ static void learn_existing(struct monitor *m)
 		ep = &all.list[i];
 		if (!find_owner(m, ep->context))
 			add_owner(m, ep->context, ep->pid, ep->program);
-		known = find_ep(m, ep->context, ep->handle);
+		known = add_ep(m, ep->context, ep->handle);
 		snprintf(known->src, sizeof(known->src), "%s", ep->src);
 		snprintf(known->dst, sizeof(known->dst), "%s", ep->dst);
 	}
@@ -218,6 +223,13 @@ static bool has_failed(const struct trace_event *e)
 	}
 }
 
+/* "context:handle", or the context alone. */
+static const char *name_ep(const struct trace_event *e, char *name, size_t size)
+{
+	snprintf(name, size, e->ep ? "%u:%u" : "%u", e->ctx, e->ep);
+	return name;
+}
+
 static bool wanted(struct monitor *m, const struct trace_event *e, const struct known *ep)
 {
 	const struct owner *owner = find_owner(m, e->ctx);
@@ -229,8 +241,7 @@ static bool wanted(struct monitor *m, const struct trace_event *e, const struct 
 		return false;
 	if (m->program && (!owner || strcmp(owner->program, m->program)))
 		return false;
-	snprintf(name, sizeof(name), "%u:%u", e->ctx, e->ep);
-	if (m->name && strcmp(m->name, name))
+	if (m->name && strcmp(m->name, name_ep(e, name, sizeof(name))))
 		return false;
 	if (m->address && !address_is(ep->src, m->address) && !address_is(ep->dst, m->address))
 		return false;
@@ -304,10 +315,10 @@ static void print_line(struct monitor *m, const struct trace_event *e, const str
 	describe(e, text, sizeof(text));
 	if (ep->us)
 		snprintf(since, sizeof(since), "+%.6f", (e->us - ep->us) / 1e6);
-	snprintf(name, sizeof(name), "%u:%u", e->ctx, e->ep);
-	printf("%12.6f %12s  %-9s %-15s %s%-9s %s%s\n", (e->us - m->start_us) / 1e6, since, name,
-	       owner ? owner->program : "?", m->colour ? colour_of(e) : "", kind_names[e->kind],
-	       text, m->colour ? "\033[0m" : "");
+	printf("%12.6f %12s  %-9s %-15s %s%-*s%s%s\n", (e->us - m->start_us) / 1e6, since,
+	       name_ep(e, name, sizeof(name)), owner ? owner->program : "?",
+	       m->colour ? colour_of(e) : "", text[0] ? 10 : 0, kind_names[e->kind], text,
+	       m->colour ? "\033[0m" : "");
 }
 
 static void print_object(struct monitor *m, const struct trace_event *e, const struct known *ep)
@@ -335,13 +346,16 @@ static void print_object(struct monitor *m, const struct trace_event *e, const s
 
 static void on_event(const struct trace_event *e, void *arg)
 {
+	struct known none = {}, *ep;
 	struct monitor *m = arg;
-	struct known *ep;
 
 	if (m->full)
 		return;
 	learn_owner(m, e);
 	ep = find_ep(m, e->ctx, e->ep);
+	/* the call that destroys it comes last, and is not the beginning of another */
+	if (!ep)
+		ep = e->kind == TRACE_CALL ? &none : add_ep(m, e->ctx, e->ep);
 	if (e->kind == TRACE_PATH) {
 		snprintf(ep->src, sizeof(ep->src), "%s", e->src);
 		snprintf(ep->dst, sizeof(ep->dst), "%s", e->dst);

@@ -162,7 +162,8 @@ static int call_failed(struct ping *ping, const char *name, const char *todo)
 	if (!todo && reason)
 		todo = tool_reason_text(reason);
 	if (why[0] && reason)
-		return failed(ping, name, todo, "%s: %s (reason %u)", strerror(err), why, reason);
+		return failed(ping, name, todo, "%s: %s (%s)", strerror(err), why,
+			      tool_reason_name(reason));
 	if (why[0])
 		return failed(ping, name, todo, "%s", why);
 	return failed(ping, name, todo, "%s", strerror(err));
@@ -301,9 +302,8 @@ static const char *connect_todo(const struct ping *ping, char *text, size_t size
 		return text;
 	case RDMA_EP_REASON_TIMEOUT:
 	case RDMA_EP_REASON_UNREACHABLE:
-		return "the host answers ARP, but its connection manager does not: has it an RDMA "
-		       "device on that address (rdmaep doctor there)? Does a firewall let UDP "
-		       "port 4791 pass?";
+		return "nobody has answered: is the host up, has it an RDMA device on that address "
+		       "(rdmaep doctor there), and does a firewall let UDP port 4791 pass?";
 	default:
 		return NULL;
 	}

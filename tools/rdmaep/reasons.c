@@ -70,6 +70,11 @@ const char *tool_reason_text(unsigned int code)
 	return reason(code).text;
 }
 
+const char *tool_reason_name(unsigned int code)
+{
+	return reason(code).name ? reason(code).name : "of a newer module";
+}
+
 void tool_advise(unsigned int code)
 {
 	const char *text = code ? tool_reason_text(code) : NULL;

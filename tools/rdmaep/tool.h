@@ -93,6 +93,14 @@ const char *tool_age(unsigned long long s, char *text, size_t size);
 const char *tool_reason_text(unsigned int code);
 
 /**
+ * tool_reason_name() - a reason's name
+ * @code: RDMA_EP_REASON_*
+ *
+ * Return: the name without its prefix.
+ */
+const char *tool_reason_name(unsigned int code);
+
+/**
  * tool_advise() - print the same to stderr, if there is something to say
  * @code: RDMA_EP_REASON_*
  */

@@ -338,8 +338,8 @@ static void print_text(const struct timeline *t, const struct trace *trace)
 	}
 	if (t->count > trace->shown)
 		printf("... and %zu more (--number)\n\n", t->count - trace->shown);
-	printf("%zu endpoints, %zu connected, %zu failed to connect\n", t->count, connected,
-	       failed);
+	printf("%zu endpoint%s, %zu connected, %zu failed to connect\n", t->count,
+	       t->count == 1 ? "" : "s", connected, failed);
 	collect(t, phases, &set_up);
 	if (set_up.count || failed) {
 		putchar('\n');
@@ -468,7 +468,7 @@ static int report(struct trace *trace, const char *program, const char *svg, boo
 		print_json(&t, code);
 	else if (t.count)
 		print_text(&t, trace);
-	else
+	else if (code != 126 && code != 127)
 		tool_error("%s has made no endpoint: does it use librdmacm? See rdmaep doctor",
 			   program);
 	if (trace->all.lost || trace->own.lost)
