@@ -6,14 +6,22 @@
  * ld.so wants every name when lazy binding is off.
  *
  * rsocket() fails, so there is no descriptor for the others to work on. As in
- * librdmacm, rpoll() and rselect() take descriptors of other kinds.
+ * librdmacm, rpoll(), rselect() and repoll_wait() take descriptors of other
+ * kinds.
  */
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/select.h>
 
 #include <rdma/rsocket.h>
 
 #include "rdmaep-internal.h"
+
+/* Headers before rdma-core 65 lack these. */
+int repoll_create(int flags);
+int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
+		int timeout);
 
 /* None of them looks at what it was given. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -39,6 +47,23 @@ RDMAEP_API int rselect(int nfds, fd_set *readfds, fd_set *writefds,
 		       fd_set *exceptfds, struct timeval *timeout)
 {
 	return select(nfds, readfds, writefds, exceptfds, timeout);
+}
+
+RDMAEP_API int repoll_create(int flags)
+{
+	/* Callers with a size, as for epoll_create(2), are served too. */
+	return epoll_create1(flags & EPOLL_CLOEXEC);
+}
+
+RDMAEP_API int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	return epoll_ctl(epfd, op, fd, event);
+}
+
+RDMAEP_API int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
+			   int timeout)
+{
+	return epoll_wait(epfd, events, maxevents, timeout);
 }
 
 RDMAEP_API int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
