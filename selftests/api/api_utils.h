@@ -65,7 +65,17 @@ static inline int outcome(int ret)
 	return ret == -1 && errno > 0 ? errno : -1;
 }
 
-#define ok(call)	ASSERT_EQ(0, outcome(call))
+/* What our library says of a failure. */
+static inline void log_reason(void)
+{
+	const char *(*reason)(void);
+
+	reason = (const char *(*)(void))dlsym(RTLD_DEFAULT, "rdmaep_strerror");
+	if (reason)
+		fprintf(stderr, "# the library says: %s\n", reason());
+}
+
+#define ok(call)	ASSERT_EQ(0, outcome(call)) log_reason()
 #define err(code, call)				\
 	do {					\
 		errno = 0;			\
