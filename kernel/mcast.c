@@ -116,12 +116,6 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 		return rdma_ep_fail_no_id(call, ep);
 	if (!ep->id->device)
 		return rdma_ep_fail_state(call, ep, "join a group");
-	/* rdma_cm leaves by address: with two alike it would not know which. */
-	list_for_each_entry(group, &ep->groups, node)
-		if (!memcmp(&group->addr, addr, rdma_addr_size(addr)))
-			return rdma_ep_fail(call, -EADDRINUSE, RDMA_EP_REASON_ADDR_IN_USE,
-					    "the group is joined already");
-
 	if (ep->last_group == U32_MAX)
 		return rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
 				    "the endpoint has used up the handles of its groups");
@@ -156,6 +150,18 @@ struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle)
 	return NULL;
 }
 
+/* rdma_cm leaves by address: of several alike it takes the one that was joined last. */
+static bool rdma_ep_group_is_last(struct rdma_ep *ep, struct rdma_ep_group *group)
+{
+	struct sockaddr *addr = (struct sockaddr *)&group->addr;
+	struct rdma_ep_group *last;
+
+	list_for_each_entry(last, &ep->groups, node)
+		if (!memcmp(&last->addr, addr, rdma_addr_size(addr)))
+			break;
+	return last == group;
+}
+
 static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 handle,
 				u32 *discarded)
 {
@@ -168,6 +174,9 @@ static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u
 	if (!group)
 		return rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
 				    "the endpoint has joined no group %u", handle);
+	if (!rdma_ep_group_is_last(ep, group))
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
+				    "the same address was joined again: leave that first");
 	rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
 	list_del(&group->node);
 	*discarded = rdma_ep_group_discard(ep, handle);

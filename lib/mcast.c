@@ -337,10 +337,26 @@ static struct rdmaep_group *group_take(struct rdmaep_id *ep,
 	return group;
 }
 
+/* The QP is attached once, however often the group was joined. */
+static bool group_is_shared(struct rdmaep_id *ep,
+			    const struct rdmaep_group *group)
+{
+	const struct rdmaep_group *other;
+
+	pthread_mutex_lock(&rdmaep_lock);
+	for (other = ep->groups; other; other = other->next)
+		if (other->attached && other->mlid == group->mlid &&
+		    !memcmp(&other->mgid, &group->mgid, sizeof(group->mgid)))
+			break;
+	pthread_mutex_unlock(&rdmaep_lock);
+	return other != NULL;
+}
+
 /**
  * rdma_leave_multicast() - leave a group
  * @id: the id
- * @addr: the address it was joined by
+ * @addr: the address it was joined by; if it was joined several times, the
+ *	last of them is undone
  *
  * Detaches the QP. Waits for the group's events that other threads hold to be
  * acknowledged. Follows rdma_leave_multicast(3).
@@ -366,7 +382,7 @@ RDMAEP_API int rdma_leave_multicast(struct rdma_cm_id *id,
 	if (!group)
 		return rdmaep_seterrno(EADDRNOTAVAIL);
 
-	if (group->attached && id->qp)
+	if (group->attached && id->qp && !group_is_shared(ep, group))
 		ibv_detach_mcast(id->qp, &group->mgid, group->mlid);
 	cmd.group = group->handle;
 	ret = rdmaep_call(ep->ctx, RDMA_EP_LEAVE, &cmd);

@@ -176,6 +176,28 @@ TEST_F(multicast, several_groups)
 	/* The last one is left when the id goes. */
 }
 
+/* A group that was joined twice is left twice, and heard in between. */
+TEST_F(multicast, join_twice)
+{
+	struct rdma_cm_event *event;
+	struct rdma_ud_param to;
+	int i;
+
+	create_qp(_metadata, self);
+	for (i = 0; i < 2; i++) {
+		ok(rdma_join_multicast(self->id, sa(&self->group), NULL));
+		event = get_event(self->channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+		EXPECT_EQ(0, event->status);
+		to = event->param.ud;
+		ok(rdma_ack_cm_event(event));
+	}
+	ok(rdma_leave_multicast(self->id, sa(&self->group)));
+	if (!on_stock())	/* the QP is detached there */
+		EXPECT_TRUE(hears_itself(_metadata, self->id, &to));
+	ok(rdma_leave_multicast(self->id, sa(&self->group)));
+	err(EADDRNOTAVAIL, rdma_leave_multicast(self->id, sa(&self->group)));
+}
+
 /* "before a group has been fully joined results in canceling the join" */
 TEST_F(multicast, leave_while_joining)
 {

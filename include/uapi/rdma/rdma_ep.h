@@ -888,7 +888,8 @@ struct rdma_ep_notify {
  * @out_group: the group's handle within the endpoint
  * @reserved: must be 0
  *
- * Completes with MULTICAST_JOIN or MULTICAST_ERROR. Follows
+ * Completes with MULTICAST_JOIN or MULTICAST_ERROR. An address can be joined
+ * several times; what was joined last is to be left first. Follows
  * rdma_join_multicast_ex(3).
  */
 struct rdma_ep_join {
@@ -910,7 +911,8 @@ struct rdma_ep_join {
  *	will be
  * @reserved: must be 0
  *
- * Follows rdma_leave_multicast(3).
+ * EINVAL if the endpoint has joined the same address again since. Follows
+ * rdma_leave_multicast(3).
  */
 struct rdma_ep_leave {
 	struct rdma_ep_hdr hdr;
