@@ -34,6 +34,8 @@ static enum ibv_qp_type res_qp_type(const struct rdma_addrinfo *res)
 static int set_res(struct rdma_ep_create_ep *cmd,
 		   const struct rdma_addrinfo *res)
 {
+	if (rdmaep_check_port_space(res->ai_port_space))
+		return -1;
 	cmd->port_space = res->ai_port_space;
 	if (res->ai_port_space == RDMA_PS_IB)
 		cmd->qp_type = res_qp_type(res);

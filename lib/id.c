@@ -268,6 +268,8 @@ static int id_set_info(struct rdmaep_id *ep, const struct rdma_ep_info *info)
 		memcpy(&addr->src_storage, info->src.sa, sizeof(info->src.sa));
 	if (info->dst.len)
 		memcpy(&addr->dst_storage, info->dst.sa, sizeof(info->dst.sa));
+	else	/* programs tell by it what they have bound to */
+		addr->dst_addr.sa_family = addr->src_addr.sa_family;
 	if (info->transport == RDMA_EP_TRANSPORT_NONE)
 		return 0;
 
@@ -410,6 +412,24 @@ struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 }
 
 /**
+ * rdmaep_check_port_space() - whether there is such a port space
+ * @ps: the port space
+ *
+ * Return: 0, or -1 with errno EINVAL.
+ */
+int rdmaep_check_port_space(enum rdma_port_space ps)
+{
+	switch (ps) {
+	case RDMA_PS_IPOIB:
+	case RDMA_PS_TCP:
+	case RDMA_PS_UDP:
+	case RDMA_PS_IB:
+		return 0;
+	}
+	return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE, "no port space %#x", ps);
+}
+
+/**
  * rdma_create_id() - allocate a communication identifier
  * @channel: where its events go, or NULL for a synchronous id
  * @id: where the id goes
@@ -435,10 +455,8 @@ RDMAEP_API int rdma_create_id(struct rdma_event_channel *channel,
 
 	if (!id)
 		return rdmaep_seterrno(EINVAL);
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IPOIB &&
-	    ps != RDMA_PS_IB)
-		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
-				   "no port space %#x", ps);
+	if (rdmaep_check_port_space(ps))
+		return -1;
 
 	ctx = channel ? rdmaep_ctx_hold(to_rdmaep_channel(channel)->ctx) :
 			rdmaep_ctx_get();

@@ -312,6 +312,7 @@ extern pthread_mutex_t rdmaep_lock;
 extern pthread_cond_t rdmaep_acked;
 
 void rdmaep_id_after_fork(void);
+int rdmaep_check_port_space(enum rdma_port_space ps);
 struct rdmaep_id *rdmaep_id_alloc(struct rdmaep_ctx *ctx, void *context,
 				  enum rdma_port_space ps,
 				  enum ibv_qp_type qp_type);

@@ -72,6 +72,16 @@ TEST_F(bind_addr, wildcard)
 	EXPECT_EQ(self->before.cm_id, count_objects().cm_id);
 }
 
+/* The peer's address is of the same family, and nobody's yet. */
+TEST_F(bind_addr, peer_address_has_family)
+{
+	struct sockaddr_storage addr = my_addr(variant->family, 0);
+	struct sockaddr_storage none = wildcard(variant->family, 0);
+
+	ok(rdma_bind_addr(self->id, sa(&addr)));
+	EXPECT_EQ(0, memcmp(&none, rdma_get_peer_addr(self->id), sa_len(&none)));
+}
+
 /* "binding to a specific local address ... bound to a local RDMA device" */
 TEST_F(bind_addr, specific_binds_to_device)
 {
