@@ -42,6 +42,9 @@ const char *rdmaep_strerror(void);
  * @RDMAEP_OPT_NODE_TYPE: use devices of this node type only, uint8_t
  * @RDMAEP_OPT_CONNECT_TIMEOUT: give up a connect that has not been answered
  *	after so many ms, 0 for never, uint32_t
+ * @RDMAEP_OPT_DEVICE: use the device with this index, as
+ *	ibv_get_device_index(3) tells it, and no other; RDMAEP_ANY_DEVICE, the
+ *	default, lifts that; uint32_t
  */
 enum rdmaep_option {
 	RDMAEP_OPT_TOS = 0,
@@ -51,7 +54,11 @@ enum rdmaep_option {
 	RDMAEP_OPT_MIN_RNR_TIMER = 5,
 	RDMAEP_OPT_NODE_TYPE = 6,
 	RDMAEP_OPT_CONNECT_TIMEOUT = 7,
+	RDMAEP_OPT_DEVICE = 8,
 };
+
+/* RDMAEP_OPT_DEVICE: no restriction */
+#define RDMAEP_ANY_DEVICE	0xffffffffu
 
 /**
  * rdmaep_set_option() - set an option by its name here

@@ -91,6 +91,13 @@ static void rdma_ep_fill(struct rdma_ep_event_more *more, struct rdma_cm_id *id,
  * for more than a minute otherwise. (It is why -ENOMEM is not returned: ib_cm
  * takes that for "do not reject".) For iWARP the return value rejects.
  */
+static int rdma_ep_refuse_for(struct rdma_cm_id *id, int reason)
+{
+	if (rdma_cap_ib_cm(id->device, id->port_num))
+		rdma_reject(id, NULL, 0, reason);
+	return -ECONNREFUSED;
+}
+
 static int rdma_ep_refuse(struct rdma_ep *listener, struct rdma_cm_id *id)
 {
 	spin_lock(&listener->ctx->ev_lock);
@@ -100,9 +107,7 @@ static int rdma_ep_refuse(struct rdma_ep *listener, struct rdma_cm_id *id)
 			      listener->backlog);
 	spin_unlock(&listener->ctx->ev_lock);
 
-	if (rdma_cap_ib_cm(id->device, id->port_num))
-		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
-	return -ECONNREFUSED;
+	return rdma_ep_refuse_for(id, IB_CM_REJ_NO_RESOURCES);
 }
 
 static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *id,
@@ -112,6 +117,10 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	struct rdma_ep_event_more *more;
 	struct rdma_ep *child;
 	bool queued = false;
+
+	/* To this device nobody listens. */
+	if (!rdma_ep_device_ok(listener, id))
+		return rdma_ep_refuse_for(id, IB_CM_REJ_INVALID_SERVICE_ID);
 
 	/* Cheap, and exact when checked again below. */
 	if (READ_ONCE(listener->requests) >= READ_ONCE(listener->backlog))
@@ -344,8 +353,12 @@ int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return rdma_ep_handle_request(ep, id, event);
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		trace_rdma_ep_path(ep->ctx->number, ep->handle, id);
-		if (rdma_ep_continue(ep, id, event))
+		if (!rdma_ep_device_ok(ep, id)) {
+			event->event = RDMA_CM_EVENT_ADDR_ERROR;
+			event->status = -ENODEV;
+		} else if (rdma_ep_continue(ep, id, event)) {
 			return 0;
+		}
 		fallthrough;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:

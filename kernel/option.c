@@ -23,6 +23,7 @@ static int rdma_ep_option_size(struct rdma_ep_call *call, u32 name)
 	case RDMA_EP_OPT_REUSEADDR:
 	case RDMA_EP_OPT_AFONLY:
 	case RDMA_EP_OPT_CONNECT_TIMEOUT:
+	case RDMA_EP_OPT_DEVICE:
 		return sizeof(u32);
 	case RDMA_EP_OPT_NODE_TYPE:
 		if (RDMA_EP_CM_HAS_NODE_TYPE)
@@ -52,6 +53,27 @@ static int rdma_ep_option_check(struct rdma_ep_call *call, struct rdma_ep_option
 	return 0;
 }
 
+/**
+ * rdma_ep_device_ok - whether an endpoint may use the device it has come to
+ * @ep: the endpoint
+ * @id: its id, or that of a request to it
+ *
+ * Context: with the endpoint's lock or in rdma_cm's handler.
+ */
+bool rdma_ep_device_ok(const struct rdma_ep *ep, const struct rdma_cm_id *id)
+{
+	u32 device = READ_ONCE(ep->options.device);
+
+	return !device || !id->device || id->device->index == device - 1;
+}
+
+static int rdma_ep_set_device(struct rdma_ep *ep, u32 index)
+{
+	if (index != RDMA_EP_ANY_DEVICE && ep->id->device && ep->id->device->index != index)
+		return -EINVAL;
+	return 0;
+}
+
 static int rdma_ep_apply_option(struct rdma_ep *ep, u32 name, u32 value)
 {
 	switch (name) {
@@ -71,6 +93,8 @@ static int rdma_ep_apply_option(struct rdma_ep *ep, u32 name, u32 value)
 		return rdma_set_min_rnr_timer(ep->id, value);
 	case RDMA_EP_OPT_NODE_TYPE:
 		return rdma_ep_cm_restrict_node_type(ep->id, value);
+	case RDMA_EP_OPT_DEVICE:
+		return rdma_ep_set_device(ep, value);
 	default:
 		return rdma_ep_deadline_set(ep, value);
 	}
@@ -97,6 +121,10 @@ static void rdma_ep_keep_option(struct rdma_ep_options *options, u32 name, u32 v
 	case RDMA_EP_OPT_NODE_TYPE:
 		options->node_type = value;
 		break;
+	case RDMA_EP_OPT_DEVICE:
+		/* One more than the index, so that 0 is any device. */
+		WRITE_ONCE(options->device, value + 1);
+		break;
 	default:
 		options->connect_timeout_ms = value;
 		break;
@@ -118,6 +146,8 @@ static u32 rdma_ep_kept_option(const struct rdma_ep_options *options, u32 name)
 		return options->min_rnr_timer;
 	case RDMA_EP_OPT_NODE_TYPE:
 		return options->node_type;
+	case RDMA_EP_OPT_DEVICE:
+		return options->device - 1;
 	default:
 		return options->connect_timeout_ms;
 	}
@@ -133,13 +163,14 @@ static int rdma_ep_set_option_locked(struct rdma_ep_call *call, struct rdma_ep *
 
 	rdma_lock_handler(ep->id);
 	ret = rdma_ep_apply_option(ep, cmd->name, value);
+	/* Before a handler can look at it. */
+	if (!ret)
+		rdma_ep_keep_option(&ep->options, cmd->name, value);
 	rdma_unlock_handler(ep->id);
 	if (ret == -EINVAL)
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_VALUE,
 				    "option %u cannot be %u for an endpoint that is %s", cmd->name,
 				    value, rdma_ep_state_name(ep->state));
-	if (!ret)
-		rdma_ep_keep_option(&ep->options, cmd->name, value);
 	return ret;
 }
 

@@ -196,6 +196,7 @@ enum rdma_ep_op {
 /* Options, kept to be read back. */
 struct rdma_ep_options {
 	u32 connect_timeout_ms;
+	u32 device;
 	u8 tos;
 	u8 ack_timeout;
 	u8 min_rnr_timer;
@@ -479,6 +480,7 @@ int rdma_ep_leave(struct rdma_ep_call *call);
 /* option.c */
 int rdma_ep_set_option(struct rdma_ep_call *call);
 int rdma_ep_get_option(struct rdma_ep_call *call);
+bool rdma_ep_device_ok(const struct rdma_ep *ep, const struct rdma_cm_id *id);
 
 /* service.c */
 int rdma_ep_resolve_service(struct rdma_ep_call *call);

@@ -84,6 +84,7 @@ u8 rdma_ep_settle(struct rdma_ep *ep)
  */
 int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct sockaddr *addr)
 {
+	bool ok;
 	int ret;
 
 	lockdep_assert_held(&ep->lock);
@@ -96,10 +97,16 @@ int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct so
 		return rdma_ep_fail_bind(call, ep, ret, addr);
 	}
 
+	/* rdma_cm cannot undo it. */
+	ok = rdma_ep_device_ok(ep, ep->id);
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->state == RDMA_EP_STATE_IDLE) /* the device may be gone again */
-		rdma_ep_set_state(ep, RDMA_EP_STATE_BOUND);
+		rdma_ep_set_state(ep, ok ? RDMA_EP_STATE_BOUND : RDMA_EP_STATE_FAILED);
 	spin_unlock(&ep->ctx->ev_lock);
+	if (!ok)
+		return rdma_ep_fail(call, -ENODEV, RDMA_EP_REASON_NO_DEVICE,
+				    "the address is that of another device, %s",
+				    dev_name(&ep->id->device->dev));
 	return 0;
 }
 

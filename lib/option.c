@@ -12,7 +12,9 @@ _Static_assert((int)RDMAEP_OPT_TOS == RDMA_EP_OPT_TOS &&
 	       (int)RDMAEP_OPT_ACK_TIMEOUT == RDMA_EP_OPT_ACK_TIMEOUT &&
 	       (int)RDMAEP_OPT_MIN_RNR_TIMER == RDMA_EP_OPT_MIN_RNR_TIMER &&
 	       (int)RDMAEP_OPT_NODE_TYPE == RDMA_EP_OPT_NODE_TYPE &&
-	       (int)RDMAEP_OPT_CONNECT_TIMEOUT == RDMA_EP_OPT_CONNECT_TIMEOUT,
+	       (int)RDMAEP_OPT_CONNECT_TIMEOUT == RDMA_EP_OPT_CONNECT_TIMEOUT &&
+	       (int)RDMAEP_OPT_DEVICE == RDMA_EP_OPT_DEVICE &&
+	       RDMAEP_ANY_DEVICE == RDMA_EP_ANY_DEVICE,
 	       "rdmaep.h has the numbers of the uapi");
 
 static int option_call(struct rdmaep_id *ep, unsigned int nr, unsigned int name,

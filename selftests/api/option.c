@@ -268,6 +268,124 @@ TEST_F(option, connect_timeout)
 	expect_silence(p->client_channel);
 }
 
+/* RDMAEP_OPT_DEVICE: "Use the RDMA device with this index, and no other". */
+static uint32_t device_index(int n, uint32_t otherwise)
+{
+	struct ibv_context **list;
+	int num = 0;
+
+	list = rdma_get_devices(&num);
+	if (n < num)
+		otherwise = ibv_get_device_index(list[n]->device);
+	if (list)
+		rdma_free_devices(list);
+	return otherwise;
+}
+
+/* Our address belongs to the first. */
+static uint32_t my_device(void)
+{
+	return device_index(0, 0);
+}
+
+/* Another one, or what no device has for an index. */
+static uint32_t other_device(void)
+{
+	return device_index(1, 12345);
+}
+
+static int set_device(struct rdma_cm_id *id, uint32_t index)
+{
+	get_option_fn set = own_function(get_option_fn, "rdmaep_set_option");
+
+	return set(id, RDMAEP_OPT_DEVICE, &index, sizeof(index));
+}
+
+TEST_F(option, device)
+{
+	get_option_fn get;
+	struct pair *p = &self->pair;
+	uint32_t index = 0;
+
+	not_on_stock("it has no such option");
+	get = own_function(get_option_fn, "rdmaep_get_option");
+	pair_listen(p);
+	pair_resolve(p);
+	ok(get(p->client, RDMAEP_OPT_DEVICE, &index, sizeof(index)));
+	EXPECT_EQ(RDMAEP_ANY_DEVICE, index);
+	err(EINVAL, set_device(p->client, other_device()));
+	ok(set_device(p->client, my_device()));
+	ok(get(p->client, RDMAEP_OPT_DEVICE, &index, sizeof(index)));
+	EXPECT_EQ(my_device(), index);
+	ok(set_device(p->listen, my_device()));
+	pair_request(p);
+	pair_accept(p);
+	expect_event(p->client_channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(p->server_channel, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+TEST_F(option, device_bind)
+{
+	struct sockaddr_storage addr = my_addr(variant->family, 0);
+	struct pair *p = &self->pair;
+
+	not_on_stock("it has no such option");
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_TCP));
+	ok(set_device(p->client, other_device()));
+	err(ENODEV, rdma_bind_addr(p->client, sa(&addr)));
+	expect_reason(RDMA_EP_REASON_NO_DEVICE);
+	/* "can only be destroyed" */
+	err(EINVAL, rdma_listen(p->client, 0));
+	err(EINVAL, rdma_bind_addr(p->client, sa(&addr)));
+}
+
+TEST_F(option, device_resolve)
+{
+	struct sockaddr_storage addr = my_addr(variant->family, 1);
+	struct pair *p = &self->pair;
+
+	not_on_stock("it has no such option");
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_TCP));
+	ok(set_device(p->client, other_device()));
+	err(ENODEV, rdma_resolve_addr(p->client, NULL, sa(&addr), RESOLVE_MS));
+	EXPECT_EQ(NULL, p->client->verbs);
+	EXPECT_EQ(-1, rdma_resolve_route(p->client, RESOLVE_MS));
+}
+
+/* "One that listens on a wildcard address rejects requests" */
+TEST_F(option, device_listen)
+{
+	struct sockaddr_storage any = wildcard(variant->family, 0);
+	struct pair *p = &self->pair;
+	struct rdma_cm_event *event;
+
+	not_on_stock("it has no such option");
+	pair_listen(p);
+	ok(rdma_create_id(p->server_channel, &p->server, NULL, RDMA_PS_TCP));
+	ok(rdma_bind_addr(p->server, sa(&any)));
+	ok(set_device(p->server, other_device()));
+	ok(rdma_listen(p->server, 8));
+	p->addr = my_addr(variant->family, src_port(p->server));
+	pair_resolve(p);
+	ok(rdma_connect(p->client, &p->connect_param));
+	event = get_event(p->client_channel, RDMA_CM_EVENT_REJECTED);
+	EXPECT_EQ(8, event->status);	/* as if nobody listened */
+	ok(rdma_ack_cm_event(event));
+	expect_silence(p->server_channel);
+	/* and when it may again */
+	ok(set_device(p->server, RDMAEP_ANY_DEVICE));
+	_pair_destroy_id(_metadata, &p->client);
+	pair_resolve(p);
+	ok(rdma_connect(p->client, &p->connect_param));
+	event = get_event(p->server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ok(rdma_reject(event->id, NULL, 0));
+	_pair_destroy_id(_metadata, &p->server);
+	p->server = event->id;
+	ok(rdma_ack_cm_event(event));
+	event = get_event(p->client_channel, RDMA_CM_EVENT_REJECTED);
+	ok(rdma_ack_cm_event(event));
+}
+
 typedef int (*get_limits_fn)(struct rdma_cm_id *, struct rdmaep_limits *, size_t);
 
 TEST_F(option, limits)

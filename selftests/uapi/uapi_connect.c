@@ -975,6 +975,7 @@ TEST_F(rc, options)
 		{ RDMA_EP_OPT_ACK_TIMEOUT, 1, 17, 32 },
 		{ RDMA_EP_OPT_MIN_RNR_TIMER, 1, 9, 32 },
 		{ RDMA_EP_OPT_CONNECT_TIMEOUT, 4, 123456, 0 },
+		{ RDMA_EP_OPT_DEVICE, 4, 7, 0 },
 	};
 	uint32_t ep, unknown;
 	uint64_t val;
@@ -1012,7 +1013,7 @@ TEST_F(rc, options)
 		EXPECT_TRUE(is_filled((char *)&val + opts[i].len,
 				      sizeof(val) - opts[i].len, 0xa5));
 	}
-	for (unknown = RDMA_EP_OPT_CONNECT_TIMEOUT + 1; unknown;
+	for (unknown = RDMA_EP_OPT_DEVICE + 1; unknown;
 	     unknown *= 2) {
 		do_err(EOPNOTSUPP, STRUCT,
 		       try_set_option(self->fd, ep, unknown, &val, 4));
@@ -1055,7 +1056,7 @@ TEST_F(rc, options_take_effect)
 
 TEST_F(rc, option_states)
 {
-	const uint32_t on = 1;
+	const uint32_t on = 1, other = 12345, any = RDMA_EP_ANY_DEVICE;
 	uint8_t node_type = 1;
 	struct rdma_ep_get_info info;
 	uint32_t ud;
@@ -1065,6 +1066,11 @@ TEST_F(rc, option_states)
 					  RDMA_EP_OPT_AFONLY, &on, 4));
 	EXPECT_EQ(-EINVAL, try_set_option(self->fd, self->s.listener,
 					  RDMA_EP_OPT_REUSEADDR, &on, 4));
+	/* it has a device already */
+	EXPECT_EQ(-EINVAL, try_set_option(self->fd, self->s.listener,
+					  RDMA_EP_OPT_DEVICE, &other, 4));
+	do_ok(try_set_option(self->fd, self->s.listener, RDMA_EP_OPT_DEVICE,
+			     &any, 4));
 	/* timers belong to connected queue pairs */
 	do_ok(try_create(self->fd, PS_UDP, -1, 0, &ud));
 	EXPECT_EQ(-EINVAL, try_set_option(self->fd, ud,
@@ -1396,6 +1402,33 @@ TEST_F(ud, join_and_leave)
 	wait_event(_metadata, self->fd, self->s.active,
 		   RDMA_EP_EVENT_MULTICAST_JOIN, &self->rec);
 	/* what is left of them goes with the endpoint */
+}
+
+/* An address that is joined twice: "what was joined last is to be left first" */
+TEST_F(ud, join_twice)
+{
+	union test_addr addr = make_addr(variant->group[0], 0);
+	uint32_t group[2], seen = 0;
+	int i;
+
+	if (variant->no_multicast)
+		return;
+	make_ud(_metadata, self);
+	for (i = 0; i < 2; i++)
+		do_ok(try_join(self->fd, self->s.active, i, &addr, i, &group[i]));
+	for (i = 0; i < 2; i++) {
+		wait_event(_metadata, self->fd, self->s.active,
+			   RDMA_EP_EVENT_MULTICAST_JOIN, &self->rec);
+		EXPECT_EQ(0, self->rec.status);
+		seen |= 1 << self->rec.arg;
+	}
+	EXPECT_EQ(3, seen);
+	do_err(EINVAL, STATE, try_leave(self->fd, self->s.active, group[0], NULL));
+	do_ok(try_leave(self->fd, self->s.active, group[1], NULL));
+	do_ok(try_leave(self->fd, self->s.active, group[0], NULL));
+	/* and joined again, in disorder with the end of the endpoint */
+	for (i = 0; i < 2; i++)
+		do_ok(try_join(self->fd, self->s.active, 0, &addr, i, &group[i]));
 }
 
 /* Leaving takes the group's unread events along */

@@ -937,6 +937,12 @@ struct rdma_ep_leave {
  *	rdma_node_type), __u8. Where RDMA_EP_FEATURE_NODE_TYPE says so.
  * @RDMA_EP_OPT_CONNECT_TIMEOUT: give up a connect that has not been answered
  *	after this many ms, 0 for never, __u32
+ * @RDMA_EP_OPT_DEVICE: use the device with this index only, __u32;
+ *	RDMA_EP_ANY_DEVICE, the default, is no restriction. Binding to an
+ *	address of another device is ENODEV, and leaves an endpoint that can
+ *	only be destroyed; a destination behind another is ADDR_ERROR with
+ *	status -ENODEV; requests that come by another are rejected as if nobody
+ *	listened. EINVAL for an endpoint that is bound to another.
  */
 enum rdma_ep_option_name {
 	RDMA_EP_OPT_TOS,
@@ -947,7 +953,11 @@ enum rdma_ep_option_name {
 	RDMA_EP_OPT_MIN_RNR_TIMER,
 	RDMA_EP_OPT_NODE_TYPE,
 	RDMA_EP_OPT_CONNECT_TIMEOUT,
+	RDMA_EP_OPT_DEVICE,
 };
+
+/* RDMA_EP_OPT_DEVICE: no restriction */
+#define RDMA_EP_ANY_DEVICE	0xffffffff
 
 /**
  * struct rdma_ep_option - ioctl(RDMA_EP_SET_OPTION), ioctl(RDMA_EP_GET_OPTION)
