@@ -59,6 +59,8 @@ static int rdma_ep_option_check(struct rdma_ep_call *call, struct rdma_ep_option
  * @id: its id, or that of a request to it
  *
  * Context: with the endpoint's lock or in rdma_cm's handler.
+ *
+ * Return: whether it may.
  */
 bool rdma_ep_device_ok(const struct rdma_ep *ep, const struct rdma_cm_id *id)
 {
