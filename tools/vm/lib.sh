@@ -147,14 +147,18 @@ vm_has_kvm() {
 }
 
 # Emulated VMs starve each other, and their tests run into timeouts: this machine runs as many
-# at once as it has processors, and the others wait. A pair counts as one.
+# at once as it has processors, and the others wait, in the order in which they came. A pair counts
+# as one.
 vm_wait_turn() {
-	local slot
+	local slot queue
 	! vm_has_kvm || return 0
+	exec {queue}>"$CACHE/vm.queue"
+	flock "$queue"
 	while :; do
 		for slot in $(seq "$(nproc)"); do
 			exec {VM_TURN}>"$CACHE/vm.turn.$slot"
 			if flock -n "$VM_TURN"; then
+				exec {queue}>&-
 				return
 			fi
 			exec {VM_TURN}>&-
