@@ -127,7 +127,7 @@ list_listener() {
 	sleep 1
 	output=$("$RDMAEP" list) || code=$?
 	echo "$output"
-	grep -qE "^ *[0-9]+ rdma_server +[0-9]+ RC +LISTENING +- .*:7480 .* age_s=[0-9]+ events=0 requests=0 backlog=[0-9]+ overflows=0" \
+	grep -qE "^[0-9]+:1 +[0-9]+ +rdma_server +root +RC +LISTENING +- .*:7480 .* [0-9]+s +0 +0/[0-9]+ +0$" \
 		<<<"$output" || code=1
 	[ "$(grep -c rdma_server <<<"$output")" = 1 ] || code=1
 	output=$(setpriv --reuid 65534 --regid 65534 --clear-groups "$RDMAEP" list 2>&1)

@@ -31,7 +31,7 @@ check "no command" 2 "^Usage:" "$rdmaep"
 check "unknown command" 2 "no command 'nope'" "$rdmaep" nope
 check "help" 0 "^  doctor" "$rdmaep" --help
 check "version" 0 "^rdmaep [0-9]" "$rdmaep" --version
-for command in run doctor list reasons; do
+for command in run doctor list show stat monitor trace ping serve reasons; do
 	check "$command --help" 0 "^Usage: rdmaep $command" "$rdmaep" $command --help
 	check "$command, unknown option" 2 "--help" "$rdmaep" $command --nope
 done
@@ -39,6 +39,53 @@ done
 check "list" 0 "" "$rdmaep" list
 check "list, no such process" 1 "there is none" "$rdmaep" list 999999999
 check "list, not a process" 2 "is not a process number" "$rdmaep" list x
+
+# what getopt finds wrong, and what the commands do
+check "option without a value" 2 "^rdmaep list: --state needs a value" "$rdmaep" list --state
+check "the same, brief" 2 "^rdmaep ping: -c needs a value" "$rdmaep" ping -c
+check "unknown among brief ones" 2 "^rdmaep list: unknown option -Z" "$rdmaep" list -jZ
+check "help after options" 0 "^Usage: rdmaep list" "$rdmaep" list -j --help
+check "list, nothing matches" 0 "^No endpoints" "$rdmaep" list -s nosuchstate
+check "show, no endpoint" 2 "which endpoint" "$rdmaep" show
+check "show, not a name" 2 "12 is not CONTEXT:HANDLE" "$rdmaep" show 12
+check "show, not quite a name" 2 "is not CONTEXT:HANDLE" "$rdmaep" show 1:2x
+check "stat, not a time" 2 "x is not a number of seconds" "$rdmaep" stat --watch=x
+check "stat, not a count" 2 "0 is not a count" "$rdmaep" stat -w -c 0
+check "stat, too much" 2 "what is x" "$rdmaep" stat x
+check "monitor, unknown kind" 2 "unknown" "$rdmaep" monitor -k nosuch
+check "monitor, not a process" 2 "x is not a process" "$rdmaep" monitor -P x
+check "trace, no program" 2 "no program" "$rdmaep" trace --svg x
+check "ping, no host" 2 "no host" "$rdmaep" ping
+check "ping, two hosts" 2 "one host" "$rdmaep" ping a b
+check "ping, size" 2 "65537 is out of range" "$rdmaep" ping -s 65537 a
+check "ping, time" 2 "x is out of range" "$rdmaep" ping -W x a
+check "serve, count" 2 "is not a count" "$rdmaep" serve -n -1
+
+# The words of the completion, after a line that ends with a space or a word begun.
+# shellcheck disable=SC2016,SC2317 # it is bash that expands it, and check that calls it
+complete_line() {
+	bash -c '
+		. "$1"
+		rdmaep() { "$TOOL" "$@"; }
+		COMP_LINE=$2
+		read -ra COMP_WORDS <<<"$2"
+		[ "${2% }" = "$2" ] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_rdmaep
+		echo "${COMPREPLY[@]}"
+	' bash "$(dirname "$0")/completion.bash" "$1"
+}
+TOOL=$rdmaep
+export TOOL
+check "completion of commands" 0 "^run doctor list show stat monitor trace ping serve reasons" \
+	complete_line "rdmaep "
+check "completion of a command" 0 "^stat\$" complete_line "rdmaep st"
+check "completion of options" 0 "^--listening\$" complete_line "rdmaep list --l"
+check "completion of a value" 0 "^LISTENING\$" complete_line "rdmaep list --state LI"
+check "completion of a kind" 0 "^refused\$" complete_line "rdmaep monitor -k ref"
+check "completion of a reason" 0 "^ADDR_IN_USE\$" complete_line "rdmaep reasons ADDR_IN"
+check "completion of a program's arguments" 0 "^\$" complete_line "rdmaep trace true --s"
+check "completion of trace's" 0 "^--svg\$" complete_line "rdmaep trace -j --s"
 
 check "reasons" 0 "^ *0  NONE " "$rdmaep" reasons
 check "reasons, by number" 0 "^ *9  ADDR_IN_USE " "$rdmaep" reasons 9
