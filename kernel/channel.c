@@ -338,6 +338,20 @@ void rdma_ep_unwant_channel(struct rdma_ep_new_channel *want)
 		rdma_ep_channel_put(want->channel);
 }
 
+/* Will the channel that a call names be found when its work is done? */
+int rdma_ep_check_channel(struct rdma_ep_call *call, int fd)
+{
+	struct rdma_ep_new_channel want;
+	int ret;
+
+	if (fd == -1)
+		return 0;
+	ret = rdma_ep_want_channel(call, &want, fd);
+	if (!ret)
+		rdma_ep_unwant_channel(&want);
+	return ret;
+}
+
 /* The call has succeeded: a new channel gets to be a file of the process. */
 void rdma_ep_keep_channel(struct rdma_ep_new_channel *want)
 {

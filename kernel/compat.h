@@ -6,6 +6,12 @@
 #ifndef RDMA_EP_COMPAT_H
 #define RDMA_EP_COMPAT_H
 
+#include <linux/io_uring.h>
+#include <linux/io_uring_types.h>
+#ifdef HAVE_URING_CMD_H
+#include <linux/io_uring/cmd.h>
+#endif
+#include <linux/sched.h>
 #include <linux/version.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/rdma_ep.h>
@@ -101,5 +107,103 @@ static inline int rdma_ep_cm_restrict_node_type(struct rdma_cm_id *id, u8 node_t
 }
 
 #endif /* HAVE_RDMA_RESTRICT_NODE_TYPE */
+
+/*
+ * io_uring
+ */
+
+#ifdef CONFIG_IO_URING
+#define RDMA_EP_HAS_URING RDMA_EP_FEATURE_URING
+#else
+#define RDMA_EP_HAS_URING 0
+#endif
+
+static inline struct rdma_ep_uring_cmd rdma_ep_uring_sqe_cmd(const struct io_uring_cmd *ioucmd)
+{
+#ifdef HAVE_URING_SQE
+	const struct rdma_ep_uring_cmd *cmd = (const void *)ioucmd->sqe->cmd;
+#else
+	const struct rdma_ep_uring_cmd *cmd = ioucmd->cmd;
+#endif
+
+	/* In memory that the submitter can write to meanwhile. */
+	return (struct rdma_ep_uring_cmd){
+		.arg_uptr = READ_ONCE(cmd->arg_uptr),
+		.flags = READ_ONCE(cmd->flags),
+		.reserved = READ_ONCE(cmd->reserved),
+	};
+}
+
+static inline void rdma_ep_uring_done(struct io_uring_cmd *ioucmd, int ret,
+				      unsigned int issue_flags)
+{
+#ifdef HAVE_URING_DONE32
+	io_uring_cmd_done(ioucmd, ret, issue_flags);
+#else
+	io_uring_cmd_done(ioucmd, ret, 0, issue_flags);
+#endif
+}
+
+/* Defines a function for rdma_ep_uring_in_task() that calls @_fn. */
+#ifdef HAVE_URING_TW_REQ
+#define RDMA_EP_URING_TASK_WORK(_name, _fn)                                            \
+	static void _name(struct io_tw_req tw_req, io_tw_token_t tw)                   \
+	{                                                                              \
+		_fn(io_uring_cmd_from_tw(tw_req), IO_URING_CMD_TASK_WORK_ISSUE_FLAGS); \
+	}
+#else
+#define RDMA_EP_URING_TASK_WORK(_name, _fn)                                      \
+	static void _name(struct io_uring_cmd *ioucmd, unsigned int issue_flags) \
+	{                                                                        \
+		_fn(ioucmd, issue_flags);                                        \
+	}
+#endif
+
+/* One that waits for many completions need not be woken for each. */
+#ifdef HAVE_URING_LAZY
+#define rdma_ep_uring_in_task io_uring_cmd_do_in_task_lazy
+#else
+#define rdma_ep_uring_in_task io_uring_cmd_complete_in_task
+#endif
+
+#ifdef HAVE_URING_CANCEL
+
+/* The kernel tells when the ring or the submitter ends. */
+#define RDMA_EP_URING_TELLS    true
+#define RDMA_EP_URING_F_CANCEL IO_URING_F_CANCEL
+
+static inline void rdma_ep_uring_mark(struct io_uring_cmd *ioucmd, unsigned int issue_flags)
+{
+	io_uring_cmd_mark_cancelable(ioucmd, issue_flags);
+}
+
+static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
+{
+	return false;
+}
+
+#else
+
+/* It does not, and waits: one has to look. */
+#define RDMA_EP_URING_TELLS    false
+#define RDMA_EP_URING_F_CANCEL 0
+
+static inline void rdma_ep_uring_mark(struct io_uring_cmd *ioucmd, unsigned int issue_flags)
+{
+}
+
+static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
+{
+#ifdef CONFIG_IO_URING
+	struct io_kiocb *req = cmd_to_io_kiocb(ioucmd);
+
+	return percpu_ref_is_dying(&req->ctx->refs) || READ_ONCE(req->task->flags) & PF_EXITING ||
+	       req->task->in_execve;
+#else
+	return false;
+#endif
+}
+
+#endif /* HAVE_URING_CANCEL */
 
 #endif /* RDMA_EP_COMPAT_H */

@@ -314,8 +314,7 @@ static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME))
 		ret = rdma_ep_start(call, ep, accept);
 	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT && !(accept && ep->qp_type == IB_QPT_UD))
-		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_CONNECT, cmd->record_uptr,
-					  cmd->record_len);
+		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_CONNECT);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }
@@ -491,6 +490,21 @@ static bool rdma_ep_has_ended(struct rdma_ep *ep)
 	return state == RDMA_EP_STATE_DISCONNECTED || state == RDMA_EP_STATE_FAILED;
 }
 
+static int rdma_ep_disconnect_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
+				       struct rdma_ep_taken *t)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+
+	ret = rdma_ep_wait_reported(call, ep, ret, t);
+	/* There was no connection to end, or its end was reported before. */
+	if (ret == -ENODATA && (!(hdr->flags & RDMA_EP_F_RESUME) || rdma_ep_has_ended(ep))) {
+		call->reason.code = RDMA_EP_REASON_NONE;
+		ret = rdma_ep_record_answer(call, ep, 0, false, call->record_uptr,
+					    call->record_len);
+	}
+	return ret;
+}
+
 int rdma_ep_disconnect(struct rdma_ep_call *call)
 {
 	struct rdma_ep_disconnect *cmd = call->cmd;
@@ -507,17 +521,9 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
 		ret = rdma_ep_disconnect_locked(call, ep);
 		mutex_unlock(&ep->lock);
 	}
-	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT) {
-		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_DISCONNECT, cmd->record_uptr,
-					  cmd->record_len);
-		/* There was no connection to end, or its end was reported before. */
-		if (ret == -ENODATA &&
-		    (!(cmd->hdr.flags & RDMA_EP_F_RESUME) || rdma_ep_has_ended(ep))) {
-			call->reason.code = RDMA_EP_REASON_NONE;
-			ret = rdma_ep_record_answer(call, ep, 0, false, cmd->record_uptr,
-						    cmd->record_len);
-		}
-	}
+	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT)
+		ret = rdma_ep_wait_then(call, ep, RDMA_EP_COMPLETES_DISCONNECT,
+					rdma_ep_disconnect_reported);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }

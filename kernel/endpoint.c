@@ -257,18 +257,50 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 	return discarded;
 }
 
+/*
+ * Take an endpoint from where it can be found, put it on @list for
+ * rdma_ep_teardown_all(), and begin. rdma_destroy_id() sleeps for what is on the
+ * wire, so it is done for many endpoints at once. False if another thread
+ * destroys the endpoint already.
+ */
+static bool rdma_ep_retire(struct rdma_ep *ep, struct list_head *list)
+{
+	if (!rdma_ep_unpublish(ep))
+		return false;
+	spin_lock(&ep->ctx->ev_lock);
+	ep->dead = true;
+	rdma_ep_set_channel(ep, NULL);
+	list_add_tail(&ep->channel_node, list);
+	spin_unlock(&ep->ctx->ev_lock);
+
+	kref_get(&ep->kref);
+	if (!queue_work(rdma_ep_wq, &ep->close_work))
+		rdma_ep_put(ep);
+	return true;
+}
+
+/* Returns how many of their events nobody has read. */
+static unsigned int rdma_ep_teardown_all(struct list_head *list)
+{
+	struct rdma_ep *ep, *next;
+	unsigned int discarded = 0;
+
+	list_for_each_entry_safe(ep, next, list, channel_node) {
+		list_del_init(&ep->channel_node);
+		discarded += rdma_ep_teardown(ep);
+	}
+	return discarded;
+}
+
 /**
  * rdma_ep_close_all - tear down what a context holds
  * @ctx: the context, whose file is closed
- *
- * rdma_destroy_id() sleeps for what is on the wire, so it is done for many
- * endpoints at once.
  */
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 {
 	struct rdma_ep_channel *channel;
-	struct rdma_ep *ep, *next;
 	unsigned long handle;
+	struct rdma_ep *ep;
 	LIST_HEAD(eps);
 
 	spin_lock(&ctx->ev_lock);
@@ -277,23 +309,9 @@ void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 		wake_up_interruptible_all(&channel->wq);
 	spin_unlock(&ctx->ev_lock);
 
-	xa_for_each(&ctx->eps, handle, ep) {
-		if (!rdma_ep_unpublish(ep))
-			continue;
-		spin_lock(&ctx->ev_lock);
-		ep->dead = true;
-		rdma_ep_set_channel(ep, NULL);
-		list_add_tail(&ep->channel_node, &eps);
-		spin_unlock(&ctx->ev_lock);
-
-		kref_get(&ep->kref);
-		if (!queue_work(rdma_ep_wq, &ep->close_work))
-			rdma_ep_put(ep);
-	}
-	list_for_each_entry_safe(ep, next, &eps, channel_node) {
-		list_del_init(&ep->channel_node);
-		rdma_ep_teardown(ep);
-	}
+	xa_for_each(&ctx->eps, handle, ep)
+		rdma_ep_retire(ep, &eps);
+	rdma_ep_teardown_all(&eps);
 }
 
 static int rdma_ep_get_qp_type(struct rdma_ep_call *call, u32 port_space, u32 qp_type)
@@ -392,34 +410,108 @@ unwant:
 	return ret;
 }
 
-/* Resolve an endpoint that only we know, and wait for it. */
-static int rdma_ep_create_resolved(struct rdma_ep_call *call, struct rdma_ep *ep,
-				   struct sockaddr *src, struct sockaddr *dst)
+/* All has gone well so far: let the endpoint be seen. */
+static int rdma_ep_create_answer(struct rdma_ep_call *call, struct rdma_ep *ep)
+{
+	struct rdma_ep_create_ep *cmd = call->cmd;
+	struct rdma_ep_new_channel want;
+	int ret;
+
+	ret = rdma_ep_want_channel(call, &want, cmd->channel);
+	if (ret)
+		goto teardown;
+	cmd->channel = want.fd;
+	cmd->out_ep = ep->handle;
+	cmd->out_serial = ep->serial;
+	ret = rdma_ep_record_answer(call, ep, RDMA_EP_REC_INFO | RDMA_EP_REC_INIT, false,
+				    cmd->record_uptr, cmd->record_len);
+	if (!ret)
+		ret = rdma_ep_respond(call);
+	if (ret)
+		goto unwant;
+	rdma_ep_publish(ep, want.channel);
+	rdma_ep_keep_channel(&want);
+	return 0;
+
+unwant:
+	rdma_ep_unwant_channel(&want);
+teardown:
+	rdma_ep_teardown(ep);
+	return ret;
+}
+
+static int rdma_ep_create_resolved(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
+				   struct rdma_ep_taken *t)
+{
+	/* There was one, and we alone know the endpoint: the device has gone. */
+	if (ret == -ENODATA)
+		ret = rdma_ep_fail_no_id(call, ep);
+	if (!ret) {
+		if (t->type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+			ret = rdma_ep_fail_no_id(call, ep);
+		else if (t->status)
+			ret = rdma_ep_fail_resolve(call, t->status);
+		rdma_ep_event_done(t);
+	}
+	if (!ret)
+		return rdma_ep_create_answer(call, ep);
+	rdma_ep_teardown(ep);
+	return ret;
+}
+
+/* The endpoint can be seen while it is being resolved. */
+static int rdma_ep_create_started(struct rdma_ep_call *call, struct rdma_ep *ep,
+				  struct sockaddr *src, struct sockaddr *dst)
+{
+	struct rdma_ep_create_ep *cmd = call->cmd;
+	int ret;
+
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms,
+				     !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE));
+	mutex_unlock(&ep->lock);
+	if (!ret)
+		return rdma_ep_create_answer(call, ep);
+	rdma_ep_teardown(ep);
+	return ret;
+}
+
+/* Resolve an endpoint that only we know, and go on when it is. */
+static int rdma_ep_create_active(struct rdma_ep_call *call, struct rdma_ep *ep,
+				 struct sockaddr *src, struct sockaddr *dst)
 {
 	struct rdma_ep_create_ep *cmd = call->cmd;
 	bool then_route = !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE);
 	u32 types = then_route ? RDMA_EP_COMPLETES_ADDR_AND_ROUTE : RDMA_EP_COMPLETES_ADDR;
-	struct rdma_ep_taken t;
 	int ret;
 
+	kref_get(&ep->kref); /* it may be gone when the wait ends */
 	rdma_ep_wait_begin(ep, types);
 	mutex_lock(&ep->lock);
 	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms, then_route);
 	mutex_unlock(&ep->lock);
-	if (!ret)
-		ret = rdma_ep_wait_for(ep, types, &t);
-	rdma_ep_wait_end(ep);
-	/* There was one, and we alone know the endpoint: the device has gone. */
-	if (ret == -ENODATA)
-		ret = rdma_ep_fail_no_id(call, ep);
 	if (ret)
+		rdma_ep_teardown(ep);
+	else
+		ret = rdma_ep_wait_then(call, ep, types, rdma_ep_create_resolved);
+	if (ret == -EIOCBQUEUED)
 		return ret;
+	rdma_ep_wait_end(ep);
+	rdma_ep_put(ep);
+	return ret;
+}
 
-	if (t.type == RDMA_EP_EVENT_DEVICE_REMOVAL)
-		ret = rdma_ep_fail_no_id(call, ep);
-	else if (t.status)
-		ret = rdma_ep_fail_resolve(call, t.status);
-	rdma_ep_event_done(&t);
+static int rdma_ep_create_passive(struct rdma_ep_call *call, struct rdma_ep *ep,
+				  struct sockaddr *src)
+{
+	int ret;
+
+	mutex_lock(&ep->lock);
+	ret = rdma_ep_bind_locked(call, ep, src);
+	mutex_unlock(&ep->lock);
+	if (!ret)
+		return rdma_ep_create_answer(call, ep);
+	rdma_ep_teardown(ep);
 	return ret;
 }
 
@@ -427,11 +519,13 @@ int rdma_ep_create_ep(struct rdma_ep_call *call)
 {
 	struct rdma_ep_create_ep *cmd = call->cmd;
 	bool passive = cmd->hdr.flags & RDMA_EP_CREATE_EP_PASSIVE;
-	struct rdma_ep_new_channel want;
 	struct sockaddr *src, *dst;
 	struct rdma_ep *ep;
 	int ret;
 
+	if (passive && cmd->hdr.flags & RDMA_EP_CREATE_EP_START)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "a passive endpoint is not resolved");
 	src = rdma_ep_sockaddr(call, &cmd->src, !passive);
 	if (IS_ERR(src))
 		return PTR_ERR(src);
@@ -441,51 +535,43 @@ int rdma_ep_create_ep(struct rdma_ep_call *call)
 	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
-
-	ret = rdma_ep_want_channel(call, &want, cmd->channel);
+	ret = rdma_ep_check_channel(call, cmd->channel);
 	if (ret)
 		return ret;
 	ep = rdma_ep_new(call, cmd->cookie, cmd->port_space, cmd->qp_type);
-	if (IS_ERR(ep)) {
-		ret = PTR_ERR(ep);
-		goto unwant;
-	}
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	if (passive)
+		return rdma_ep_create_passive(call, ep, src);
+	if (cmd->hdr.flags & RDMA_EP_CREATE_EP_START)
+		return rdma_ep_create_started(call, ep, src, dst);
+	return rdma_ep_create_active(call, ep, src, dst);
+}
 
-	if (passive) {
-		mutex_lock(&ep->lock);
-		ret = rdma_ep_bind_locked(call, ep, src);
-		mutex_unlock(&ep->lock);
-	} else {
-		ret = rdma_ep_create_resolved(call, ep, src, dst);
-	}
-	if (ret)
-		goto teardown;
+/* The endpoint is gone. @discarded is below 0 if nobody is there to be told. */
+static int rdma_ep_destroyed(struct rdma_ep_call *call, struct rdma_ep *ep, int discarded,
+			     struct rdma_ep_taken *t)
+{
+	struct rdma_ep_destroy *cmd = call->cmd;
+	u32 i;
 
-	cmd->channel = want.fd;
-	cmd->out_ep = ep->handle;
-	cmd->out_serial = ep->serial;
-	ret = rdma_ep_record_answer(call, ep, RDMA_EP_REC_INFO | RDMA_EP_REC_INIT, false,
-				    cmd->record_uptr, cmd->record_len);
-	if (!ret)
-		ret = rdma_ep_respond(call);
-	if (ret)
-		goto teardown;
-	rdma_ep_publish(ep, want.channel);
-	rdma_ep_keep_channel(&want);
-	return 0;
+	if (discarded < 0)
+		return discarded;
+	cmd->out_discarded = discarded;
+	cmd->out_idle = 0;
+	for (i = 0; i < cmd->num_fds; i++)
+		if (rdma_ep_file_idle(cmd->fd[i]))
+			cmd->out_idle |= 1 << i;
 
-teardown:
-	rdma_ep_teardown(ep);
-unwant:
-	rdma_ep_unwant_channel(&want);
-	return ret;
+	/* A bad address can only cost the count. */
+	return rdma_ep_respond(call);
 }
 
 int rdma_ep_destroy(struct rdma_ep_call *call)
 {
 	struct rdma_ep_destroy *cmd = call->cmd;
 	struct rdma_ep *ep;
-	u32 i;
+	int ret;
 
 	if (cmd->num_fds > RDMA_EP_DESTROY_FDS)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
@@ -499,16 +585,82 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 		return rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
 				    "endpoint %u is being destroyed already", cmd->ep);
 	}
-	cmd->out_discarded = rdma_ep_teardown(ep);
+	if (call->async) {
+		call->wait_ep = ep;
+		call->done = rdma_ep_destroyed;
+		return -EIOCBQUEUED;
+	}
+	ret = rdma_ep_destroyed(call, ep, rdma_ep_teardown(ep), NULL);
 	rdma_ep_put(ep);
+	return ret;
+}
 
-	cmd->out_idle = 0;
-	for (i = 0; i < cmd->num_fds; i++)
-		if (rdma_ep_file_idle(cmd->fd[i]))
-			cmd->out_idle |= 1 << i;
+/**
+ * struct rdma_ep_remains - endpoints whose end nobody waits for
+ * @work: tears them down
+ * @eps: as rdma_ep_retire() has left them
+ */
+struct rdma_ep_remains {
+	struct work_struct work;
+	struct list_head eps;
+};
 
-	/* The endpoint is gone; a bad address can only cost the count. */
-	return rdma_ep_respond(call);
+static void rdma_ep_remains_work(struct work_struct *work)
+{
+	struct rdma_ep_remains *remains = container_of(work, struct rdma_ep_remains, work);
+
+	rdma_ep_teardown_all(&remains->eps);
+	kfree(remains);
+}
+
+static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list)
+{
+	struct rdma_ep_destroy_many *cmd = call->cmd;
+	u32 __user *handles = u64_to_user_ptr(cmd->eps_uptr);
+	struct rdma_ep *ep;
+	u32 handle, i;
+
+	for (i = 0; i < cmd->count; i++) {
+		if (get_user(handle, &handles[i]))
+			return -EFAULT;
+		ep = rdma_ep_get(call, handle);
+		if (IS_ERR(ep))
+			continue;
+		if (rdma_ep_retire(ep, list))
+			cmd->out_destroyed++;
+		rdma_ep_put(ep);
+		cond_resched();
+	}
+	return 0;
+}
+
+int rdma_ep_destroy_many(struct rdma_ep_call *call)
+{
+	struct rdma_ep_destroy_many *cmd = call->cmd;
+	struct rdma_ep_remains *remains;
+	int ret;
+
+	if (cmd->reserved)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
+	remains = kmalloc(sizeof(*remains), GFP_KERNEL_ACCOUNT);
+	if (!remains)
+		return -ENOMEM;
+	INIT_WORK(&remains->work, rdma_ep_remains_work);
+	INIT_LIST_HEAD(&remains->eps);
+
+	cmd->out_destroyed = 0;
+	cmd->out_discarded = 0;
+	ret = rdma_ep_retire_many(call, &remains->eps);
+	if (cmd->hdr.flags & RDMA_EP_DESTROY_NOWAIT) {
+		queue_work(rdma_ep_wq, &remains->work);
+	} else {
+		cmd->out_discarded = rdma_ep_teardown_all(&remains->eps);
+		kfree(remains);
+	}
+	/* Handles that name nothing are no failure of the call. */
+	call->reason.code = RDMA_EP_REASON_NONE;
+	return ret ?: rdma_ep_respond(call);
 }
 
 int rdma_ep_attach(struct rdma_ep_call *call)

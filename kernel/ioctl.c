@@ -11,35 +11,6 @@
 #include "private.h"
 #include "trace.h"
 
-/* The longest argument struct decides how much stack a call takes. */
-union rdma_ep_cmd {
-	struct rdma_ep_hdr hdr;
-	struct rdma_ep_get_info get_info;
-	struct rdma_ep_create_channel create_channel;
-	struct rdma_ep_create create;
-	struct rdma_ep_create_ep create_ep;
-	struct rdma_ep_destroy destroy;
-	struct rdma_ep_bind bind;
-	struct rdma_ep_resolve_addr resolve_addr;
-	struct rdma_ep_resolve_route resolve_route;
-	struct rdma_ep_listen listen;
-	struct rdma_ep_connect connect;
-	struct rdma_ep_establish establish;
-	struct rdma_ep_reject reject;
-	struct rdma_ep_disconnect disconnect;
-	struct rdma_ep_query query;
-	struct rdma_ep_init_qp_attr init_qp_attr;
-	struct rdma_ep_attach attach;
-	struct rdma_ep_wait wait;
-	struct rdma_ep_notify notify;
-	struct rdma_ep_join join;
-	struct rdma_ep_leave leave;
-	struct rdma_ep_option option;
-	struct rdma_ep_write_event write_event;
-	struct rdma_ep_resolve_service resolve_service;
-	struct rdma_ep_query_services query_services;
-};
-
 /**
  * struct rdma_ep_op_row - what the dispatcher knows of a command
  * @cmd: the ioctl number
@@ -77,7 +48,8 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW(RDMA_EP_CREATE, rdma_ep_create, out_serial, RDMA_EP_F_NEW_CHANNEL,
 		    rdma_ep_create),
 	RDMA_EP_ROW(RDMA_EP_CREATE_EP, rdma_ep_create_ep, out_serial,
-		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE | RDMA_EP_CREATE_EP_NO_ROUTE,
+		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE | RDMA_EP_CREATE_EP_NO_ROUTE |
+			    RDMA_EP_CREATE_EP_START,
 		    rdma_ep_create_ep),
 	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, fd, 0, rdma_ep_destroy),
 	RDMA_EP_ROW(RDMA_EP_BIND, rdma_ep_bind, addr, 0, rdma_ep_bind),
@@ -107,6 +79,8 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 		    rdma_ep_resolve_service),
 	RDMA_EP_ROW(RDMA_EP_QUERY_SERVICES, rdma_ep_query_services, reserved, 0,
 		    rdma_ep_query_services),
+	RDMA_EP_ROW(RDMA_EP_DESTROY_MANY, rdma_ep_destroy_many, reserved, RDMA_EP_DESTROY_NOWAIT,
+		    rdma_ep_destroy_many),
 };
 
 /* The layout is the same for 32-bit callers, and stays what it is. */
@@ -144,6 +118,8 @@ static_assert(sizeof(struct rdma_ep_write_event) == 40);
 static_assert(sizeof(struct rdma_ep_service_rec) == 176);
 static_assert(sizeof(struct rdma_ep_resolve_service) == 112);
 static_assert(sizeof(struct rdma_ep_query_services) == 40);
+static_assert(sizeof(struct rdma_ep_destroy_many) == 40);
+static_assert(sizeof(struct rdma_ep_uring_cmd) == 16);
 
 static int rdma_ep_get_info(struct rdma_ep_call *call)
 {
@@ -151,7 +127,7 @@ static int rdma_ep_get_info(struct rdma_ep_call *call)
 
 	cmd->out_abi_version = RDMA_EP_ABI_VERSION;
 	cmd->out_commands = ARRAY_SIZE(rdma_ep_ops);
-	cmd->out_features = RDMA_EP_CM_HAS_SERVICE | RDMA_EP_CM_HAS_NODE_TYPE;
+	cmd->out_features = RDMA_EP_CM_HAS_SERVICE | RDMA_EP_CM_HAS_NODE_TYPE | RDMA_EP_HAS_URING;
 	cmd->out_max_endpoints = READ_ONCE(rdma_ep_max_endpoints);
 	cmd->out_endpoints = atomic_read(&call->ctx->num_eps);
 	cmd->out_max_backlog = READ_ONCE(rdma_ep_max_backlog);
@@ -198,47 +174,71 @@ static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_r
 	return op->fn(call);
 }
 
-long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+/**
+ * rdma_ep_finish - what every call ends with
+ * @call: the call
+ * @ret: what its handler returned
+ *
+ * Return: what the caller gets to see.
+ */
+int rdma_ep_finish(struct rdma_ep_call *call, int ret)
 {
-	const struct rdma_ep_op_row *op;
-	struct rdma_ep_call call = {
-		.ctx = file->private_data,
-		.uarg = (void __user *)arg,
-	};
-	unsigned int nr = _IOC_NR(cmd);
-	union rdma_ep_cmd buf;
-	void __user *ureason;
-	int ret;
-
-	if (nr >= ARRAY_SIZE(rdma_ep_ops))
-		return rdma_ep_test_ioctl(call.ctx, cmd, call.uarg);
-	op = &rdma_ep_ops[array_index_nospec(nr, ARRAY_SIZE(rdma_ep_ops))];
-	if (op->cmd != cmd)
-		return -ENOTTY;
-
-	if (get_user(call.usize, &((struct rdma_ep_hdr __user *)arg)->size))
-		return -EFAULT;
-	/* Without a header there is nowhere to put a reason. */
-	if (call.usize < sizeof(buf.hdr))
-		return -EINVAL;
-	if (copy_from_user(&buf.hdr, call.uarg, sizeof(buf.hdr)))
-		return -EFAULT;
-	ureason = u64_to_user_ptr(buf.hdr.reason_uptr);
-
-	call.cmd = &buf;
-	call.op_size = op->size;
-	ret = rdma_ep_dispatch(&call, op);
 	/* What rdma_cm says to its kind, and user space has no word for. */
 	if (ret == -ENOTSUPP || ret == -ENOSYS)
 		ret = -EOPNOTSUPP;
 
 	if (ret)
-		rdma_ep_count_failure(call.ctx, ret, call.reason.code);
-	trace_rdma_ep_call(call.ctx->number, nr, call.ep, ret);
+		rdma_ep_count_failure(call->ctx, ret, call->reason.code);
+	trace_rdma_ep_call(call->ctx->number, call->nr, call->ep, ret);
 
 	/* A bad address costs the caller the reason, not what the call did. */
-	if (ureason && (ret || call.reason.code) &&
-	    copy_to_user(ureason, &call.reason, sizeof(call.reason)))
-		pr_debug("rdma_ep: no reason for command %u: bad address\n", nr);
+	if (call->ureason && (ret || call->reason.code) &&
+	    copy_to_user(call->ureason, &call->reason, sizeof(call->reason)))
+		pr_debug("rdma_ep: no reason for command %u: bad address\n", call->nr);
 	return ret;
+}
+
+/**
+ * rdma_ep_serve - serve a call
+ * @call: the call: context, address of the argument, and memory for it
+ * @cmd: the ioctl number
+ *
+ * Return: 0, a negative errno, or -EIOCBQUEUED: see rdma_ep_call::async.
+ */
+int rdma_ep_serve(struct rdma_ep_call *call, unsigned int cmd)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+	const struct rdma_ep_op_row *op;
+	int ret;
+
+	call->nr = _IOC_NR(cmd);
+	if (call->nr >= ARRAY_SIZE(rdma_ep_ops))
+		return rdma_ep_test_ioctl(call->ctx, cmd, call->uarg);
+	op = &rdma_ep_ops[array_index_nospec(call->nr, ARRAY_SIZE(rdma_ep_ops))];
+	if (op->cmd != cmd)
+		return -ENOTTY;
+
+	if (get_user(call->usize, &((struct rdma_ep_hdr __user *)call->uarg)->size))
+		return -EFAULT;
+	/* Without a header there is nowhere to put a reason. */
+	if (call->usize < sizeof(*hdr))
+		return -EINVAL;
+	if (copy_from_user(hdr, call->uarg, sizeof(*hdr)))
+		return -EFAULT;
+	call->ureason = u64_to_user_ptr(hdr->reason_uptr);
+	call->op_size = op->size;
+	ret = rdma_ep_dispatch(call, op);
+	return ret == -EIOCBQUEUED ? ret : rdma_ep_finish(call, ret);
+}
+
+long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	union rdma_ep_cmd buf;
+	struct rdma_ep_call call = {
+		.ctx = file->private_data,
+		.uarg = (void __user *)arg,
+		.cmd = &buf,
+	};
+
+	return rdma_ep_serve(&call, cmd);
 }

@@ -49,6 +49,7 @@ static int rdma_ep_open(struct inode *inode, struct file *file)
 	xa_init_flags(&ctx->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&ctx->ev_lock);
 	INIT_LIST_HEAD(&ctx->channels);
+	rdma_ep_uring_init(ctx);
 	file->private_data = ctx;
 	rdma_ep_count(ctx, RDMA_EP_COUNT_CTX_OPENED);
 	return stream_open(inode, file);
@@ -69,6 +70,7 @@ static int rdma_ep_close(struct inode *inode, struct file *file)
 {
 	struct rdma_ep_ctx *ctx = file->private_data;
 
+	rdma_ep_uring_exit(ctx);
 	rdma_ep_close_all(ctx);
 	rdma_ep_count(ctx, RDMA_EP_COUNT_CTX_CLOSED);
 	rdma_ep_ctx_put(ctx);
@@ -82,6 +84,7 @@ static const struct file_operations rdma_ep_fops = {
 	.unlocked_ioctl = rdma_ep_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.show_fdinfo = rdma_ep_show_fdinfo,
+	.uring_cmd = rdma_ep_uring_cmd,
 };
 
 static struct miscdevice rdma_ep_misc = {

@@ -62,6 +62,10 @@ struct rdma_ep_group;
  * @channels: its channels that are open (@ev_lock)
  * @last_channel: number given out last to a channel (@ev_lock)
  * @dead: the file is closed (@ev_lock)
+ * @uring_lock: guards @uring_reqs; outside of @ev_lock
+ * @uring_reqs: calls through io_uring that wait, where the kernel does not
+ *	tell when their ring ends
+ * @uring_work: looks after them
  */
 struct rdma_ep_ctx {
 	struct kref kref;
@@ -76,6 +80,9 @@ struct rdma_ep_ctx {
 	struct list_head channels;
 	u32 last_channel;
 	bool dead;
+	spinlock_t uring_lock;
+	struct list_head uring_reqs;
+	struct delayed_work uring_work;
 };
 
 /**
@@ -305,14 +312,37 @@ struct rdma_ep_taken {
 	u8 type;
 };
 
+struct rdma_ep_call;
+
 /**
- * struct rdma_ep_call - one ioctl being served
+ * typedef rdma_ep_done_fn - what is left of a call when its wait is over
+ * @call: the call
+ * @ep: the endpoint that it waited at
+ * @ret: as from rdma_ep_wait_for(); below 0 there is no event
+ * @t: the event
+ *
+ * Return: the result of the call.
+ */
+typedef int rdma_ep_done_fn(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
+			    struct rdma_ep_taken *t);
+
+/**
+ * struct rdma_ep_call - one ioctl being served, or its like from io_uring
  * @ctx: the context
  * @cmd: the argument struct, in kernel memory
  * @uarg: where it came from
  * @usize: the caller's idea of its size
  * @op_size: ours
+ * @ureason: where @reason goes, or NULL
+ * @nr: number of the command
  * @ep: handle of the endpoint it is about, once known
+ * @async: do not wait: return -EIOCBQUEUED and leave the next three behind
+ * @wait_ep: the endpoint to wait at, with a reference and, unless @wait_types
+ *	is 0, rdma_ep_wait_begin() called
+ * @wait_types: the events to wait for; 0 to destroy the endpoint
+ * @done: what is left to do then
+ * @record_len: for @done: bytes at @record_uptr
+ * @record_uptr: for @done: where the record goes
  * @reason: why it fails
  */
 struct rdma_ep_call {
@@ -321,8 +351,46 @@ struct rdma_ep_call {
 	void __user *uarg;
 	size_t usize;
 	size_t op_size;
+	void __user *ureason;
+	u32 nr;
 	u32 ep;
+	bool async;
+	struct rdma_ep *wait_ep;
+	u32 wait_types;
+	u32 record_len;
+	u64 record_uptr;
+	rdma_ep_done_fn *done;
 	struct rdma_ep_reason reason;
+};
+
+/* The longest argument struct decides how much memory a call takes. */
+union rdma_ep_cmd {
+	struct rdma_ep_hdr hdr;
+	struct rdma_ep_get_info get_info;
+	struct rdma_ep_create_channel create_channel;
+	struct rdma_ep_create create;
+	struct rdma_ep_create_ep create_ep;
+	struct rdma_ep_destroy destroy;
+	struct rdma_ep_destroy_many destroy_many;
+	struct rdma_ep_bind bind;
+	struct rdma_ep_resolve_addr resolve_addr;
+	struct rdma_ep_resolve_route resolve_route;
+	struct rdma_ep_listen listen;
+	struct rdma_ep_connect connect;
+	struct rdma_ep_establish establish;
+	struct rdma_ep_reject reject;
+	struct rdma_ep_disconnect disconnect;
+	struct rdma_ep_query query;
+	struct rdma_ep_init_qp_attr init_qp_attr;
+	struct rdma_ep_attach attach;
+	struct rdma_ep_wait wait;
+	struct rdma_ep_notify notify;
+	struct rdma_ep_join join;
+	struct rdma_ep_leave leave;
+	struct rdma_ep_option option;
+	struct rdma_ep_write_event write_event;
+	struct rdma_ep_resolve_service resolve_service;
+	struct rdma_ep_query_services query_services;
 };
 
 /**
@@ -355,6 +423,8 @@ static inline void rdma_ep_count(struct rdma_ep_ctx *ctx, enum rdma_ep_counter c
 }
 
 /* ioctl.c */
+int rdma_ep_serve(struct rdma_ep_call *call, unsigned int cmd);
+int rdma_ep_finish(struct rdma_ep_call *call, int ret);
 long rdma_ep_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rdma_ep_respond(struct rdma_ep_call *call);
 
@@ -386,6 +456,7 @@ void rdma_ep_close_id(struct rdma_ep *ep);
 int rdma_ep_create(struct rdma_ep_call *call);
 int rdma_ep_create_ep(struct rdma_ep_call *call);
 int rdma_ep_destroy(struct rdma_ep_call *call);
+int rdma_ep_destroy_many(struct rdma_ep_call *call);
 int rdma_ep_attach(struct rdma_ep_call *call);
 
 static inline void rdma_ep_put(struct rdma_ep *ep)
@@ -397,6 +468,7 @@ static inline void rdma_ep_put(struct rdma_ep *ep)
 void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* channel.c */
+int rdma_ep_check_channel(struct rdma_ep_call *call, int fd);
 int rdma_ep_want_channel(struct rdma_ep_call *call, struct rdma_ep_new_channel *want, int fd);
 void rdma_ep_unwant_channel(struct rdma_ep_new_channel *want);
 void rdma_ep_keep_channel(struct rdma_ep_new_channel *want);
@@ -433,10 +505,22 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 void rdma_ep_op_end(struct rdma_ep *ep, u8 state);
 void rdma_ep_wait_begin(struct rdma_ep *ep, u32 types);
 void rdma_ep_wait_end(struct rdma_ep *ep);
-int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t);
-int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
-			u32 record_len);
+int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t,
+		      struct wait_queue_entry *wait);
+void rdma_ep_give_up_disconnect(struct rdma_ep *ep);
+int rdma_ep_wait_then(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
+		      rdma_ep_done_fn *done);
+int rdma_ep_wait_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
+			  struct rdma_ep_taken *t);
+int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types);
 int rdma_ep_wait(struct rdma_ep_call *call);
+
+/*
+ * ib_cm tells the end of a connection in any case, after 15 times 4 s if the peer
+ * is mute; but not if it had no memory for the disconnect itself, which
+ * rdma_disconnect() keeps to itself.
+ */
+#define RDMA_EP_DISCONNECT_TIMEOUT (90 * HZ)
 
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);
@@ -488,5 +572,10 @@ int rdma_ep_query_services(struct rdma_ep_call *call);
 
 /* files.c */
 bool rdma_ep_file_idle(int fd);
+
+/* uring.c */
+void rdma_ep_uring_init(struct rdma_ep_ctx *ctx);
+void rdma_ep_uring_exit(struct rdma_ep_ctx *ctx);
+int rdma_ep_uring_cmd(struct io_uring_cmd *ioucmd, unsigned int issue_flags);
 
 #endif /* RDMA_EP_PRIVATE_H */

@@ -94,6 +94,10 @@ int rdma_ep_fail_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int err)
 {
 	switch (err) {
 	case -ECANCELED:
+		/* Not the endpoint has gone, but who waited. */
+		if (!READ_ONCE(ep->dead))
+			return err;
+		fallthrough;
 	case -ENODEV:
 		return rdma_ep_fail_no_id(call, ep);
 	case -ENODATA:

@@ -184,14 +184,11 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 }
 
 /* Wait for, and report, what completes a resolution, if the caller asks. */
-static int rdma_ep_resolve_wait(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
-				u64 record_uptr, u32 record_len)
+static int rdma_ep_resolve_wait(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
 
-	if (!(hdr->flags & RDMA_EP_F_WAIT))
-		return 0;
-	return rdma_ep_wait_report(call, ep, types, record_uptr, record_len);
+	return hdr->flags & RDMA_EP_F_WAIT ? rdma_ep_wait_report(call, ep, types) : 0;
 }
 
 int rdma_ep_resolve_addr(struct rdma_ep_call *call)
@@ -226,7 +223,7 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret)
-		ret = rdma_ep_resolve_wait(call, ep, types, cmd->record_uptr, cmd->record_len);
+		ret = rdma_ep_resolve_wait(call, ep, types);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }
@@ -269,8 +266,7 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret)
-		ret = rdma_ep_resolve_wait(call, ep, RDMA_EP_COMPLETES_ROUTE, cmd->record_uptr,
-					   cmd->record_len);
+		ret = rdma_ep_resolve_wait(call, ep, RDMA_EP_COMPLETES_ROUTE);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }

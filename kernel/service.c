@@ -55,8 +55,7 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT)
-		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_SERVICE, cmd->record_uptr,
-					  cmd->record_len);
+		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_SERVICE);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }

@@ -117,8 +117,18 @@ static int rdma_ep_wait_none(struct rdma_ep *ep, u32 types)
 	return -EAGAIN;
 }
 
-/* Take the first event of @types, or (@t is NULL) see whether there is one. */
-static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
+/**
+ * rdma_ep_wait_take - take an event, if there is one
+ * @ep: the endpoint
+ * @types: bits of enum rdma_ep_event_type
+ * @t: receives the first event of @types; NULL only to see whether there is one
+ * @wait: if the event may yet come, is added to rdma_ep::wq; or NULL. Who
+ *	wakes it holds ev_lock, so nothing is missed.
+ *
+ * Return: 0, -EAGAIN, or why no such event will come, as rdma_ep_wait_for().
+ */
+int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t,
+		      struct wait_queue_entry *wait)
 {
 	struct rdma_ep_event *ev;
 	int ret;
@@ -133,18 +143,14 @@ static int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken
 		ret = 0;
 		break;
 	}
+	if (ret == -EAGAIN && wait)
+		add_wait_queue(&ep->wq, wait);
 	spin_unlock(&ep->ctx->ev_lock);
 	return ret;
 }
 
-/*
- * ib_cm tells the end of a connection in any case, after 15 times 4 s if the peer
- * is mute; but not if it had no memory for the disconnect itself, which
- * rdma_disconnect() keeps to itself.
- */
-#define RDMA_EP_DISCONNECT_TIMEOUT (90 * HZ)
-
-static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
+/* The end of the connection does not come: report it in its place. */
+void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 {
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->disconnecting && !ep->dead) {
@@ -157,7 +163,7 @@ static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 
 static bool rdma_ep_wait_over(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t, int *ret)
 {
-	*ret = rdma_ep_wait_take(ep, types, t);
+	*ret = rdma_ep_wait_take(ep, types, t, NULL);
 	return *ret != -EAGAIN;
 }
 
@@ -170,7 +176,7 @@ static bool rdma_ep_wait_over(struct rdma_ep *ep, u32 types, struct rdma_ep_take
  * Return: 0, -ERESTARTSYS, or why no such event will come: -ECANCELED
  * (destroyed), -ENODEV (removed), -ENODATA (nothing is under way).
  */
-int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
+static int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
 	long left = types == RDMA_EP_COMPLETES_DISCONNECT ? RDMA_EP_DISCONNECT_TIMEOUT :
 							    MAX_SCHEDULE_TIMEOUT;
@@ -185,7 +191,7 @@ int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 		return left;
 	if (!left) {
 		rdma_ep_give_up_disconnect(ep);
-		ret = rdma_ep_wait_take(ep, types, t);
+		ret = rdma_ep_wait_take(ep, types, t, NULL);
 	}
 	return ret;
 }
@@ -210,6 +216,8 @@ int rdma_ep_wait_prepare(struct rdma_ep_call *call, struct rdma_ep **ep, u32 han
 	struct rdma_ep_hdr *hdr = call->cmd;
 	int ret;
 
+	call->record_uptr = record_uptr;
+	call->record_len = record_len;
 	ret = rdma_ep_record_check(call, record_uptr, record_len);
 	if (ret)
 		return ret;
@@ -228,6 +236,8 @@ void rdma_ep_wait_finish(struct rdma_ep_call *call, struct rdma_ep *ep)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
 
+	if (call->wait_ep) /* the wait has only begun */
+		return;
 	if (hdr->flags & RDMA_EP_F_WAIT)
 		rdma_ep_wait_end(ep);
 	rdma_ep_put(ep);
@@ -249,42 +259,69 @@ static int rdma_ep_wait_interrupted(struct rdma_ep_call *call)
 }
 
 /**
- * rdma_ep_wait_report - wait for what completes an operation, and report it
+ * rdma_ep_wait_then - wait for an event, and go on with it
  * @call: the call
  * @ep: the endpoint, for which rdma_ep_wait_begin() was called
  * @types: bits of enum rdma_ep_event_type
- * @record_uptr: where the record goes
- * @record_len: bytes there
+ * @done: what to do then
  *
- * Return: 0 or a negative errno; -ENODATA as rdma_ep_wait_for().
+ * Return: what @done returns, or -EIOCBQUEUED: it is called later, and the
+ * endpoint's reference and the wait are left to who calls it.
  */
-int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types, u64 record_uptr,
-			u32 record_len)
+int rdma_ep_wait_then(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
+		      rdma_ep_done_fn *done)
 {
-	struct rdma_ep_record rec;
 	struct rdma_ep_taken t;
 	int ret;
 
+	if (call->async) {
+		call->wait_ep = ep;
+		call->wait_types = types;
+		call->done = done;
+		return -EIOCBQUEUED;
+	}
 	/* It will be on the channel: now, or when it has happened. */
 	if (rdma_ep_nonblock(ep))
-		ret = rdma_ep_wait_take(ep, types, NULL) ?: -EAGAIN;
+		ret = rdma_ep_wait_take(ep, types, NULL, NULL) ?: -EAGAIN;
 	else
 		ret = rdma_ep_wait_for(ep, types, &t);
+	return done(call, ep, ret, &t);
+}
+
+/* Reports how an operation has ended. Of type rdma_ep_done_fn. */
+int rdma_ep_wait_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
+			  struct rdma_ep_taken *t)
+{
+	struct rdma_ep_record rec;
+
 	if (ret == -ERESTARTSYS)
 		return rdma_ep_wait_interrupted(call);
 	if (ret)
 		return rdma_ep_fail_wait(call, ep, ret);
 
-	rdma_ep_record_from_event(&rec, &t, record_len);
-	ret = rdma_ep_record_to_user(&rec, record_uptr, record_len);
+	rdma_ep_record_from_event(&rec, t, call->record_len);
+	ret = rdma_ep_record_to_user(&rec, call->record_uptr, call->record_len);
 	if (ret) {
-		rdma_ep_event_untake(&t);
+		rdma_ep_event_untake(t);
 		return ret;
 	}
-	if (t.status || t.type == RDMA_EP_EVENT_DEVICE_REMOVAL)
-		rdma_ep_explain(call, ep, &t);
-	rdma_ep_event_done(&t);
+	if (t->status || t->type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+		rdma_ep_explain(call, ep, t);
+	rdma_ep_event_done(t);
 	return 0;
+}
+
+/**
+ * rdma_ep_wait_report - wait for what completes an operation, and report it
+ * @call: the call, for which rdma_ep_wait_prepare() was called
+ * @ep: the endpoint
+ * @types: bits of enum rdma_ep_event_type
+ *
+ * Return: 0 or a negative errno; -ENODATA as rdma_ep_wait_for().
+ */
+int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types)
+{
+	return rdma_ep_wait_then(call, ep, types, rdma_ep_wait_reported);
 }
 
 /* Report an event that was taken, with the new endpoint that it may bring. */
@@ -326,6 +363,12 @@ untake:
 	return ret;
 }
 
+static int rdma_ep_wait_delivered(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
+				  struct rdma_ep_taken *t)
+{
+	return ret ? rdma_ep_fail_wait(call, ep, ret) : rdma_ep_wait_deliver(call, t);
+}
+
 int rdma_ep_wait(struct rdma_ep_call *call)
 {
 	struct rdma_ep_wait *cmd = call->cmd;
@@ -346,14 +389,16 @@ int rdma_ep_wait(struct rdma_ep_call *call)
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
 
-	if (cmd->hdr.flags & RDMA_EP_WAIT_NOWAIT || rdma_ep_nonblock(ep)) {
-		ret = rdma_ep_wait_take(ep, RDMA_EP_COMPLETES_ANY, &t);
+	if (cmd->hdr.flags & RDMA_EP_WAIT_NOWAIT || (!call->async && rdma_ep_nonblock(ep))) {
+		ret = rdma_ep_wait_take(ep, RDMA_EP_COMPLETES_ANY, &t, NULL);
+		ret = rdma_ep_wait_delivered(call, ep, ret, &t);
 	} else {
 		rdma_ep_wait_begin(ep, RDMA_EP_COMPLETES_ANY);
-		ret = rdma_ep_wait_for(ep, RDMA_EP_COMPLETES_ANY, &t);
+		ret = rdma_ep_wait_then(call, ep, RDMA_EP_COMPLETES_ANY, rdma_ep_wait_delivered);
+		if (ret == -EIOCBQUEUED)
+			return ret;
 		rdma_ep_wait_end(ep);
 	}
-	ret = ret ? rdma_ep_fail_wait(call, ep, ret) : rdma_ep_wait_deliver(call, &t);
 	rdma_ep_put(ep);
 	return ret;
 }

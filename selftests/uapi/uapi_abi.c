@@ -61,6 +61,7 @@ union arg {
 	struct rdma_ep_write_event write_event;
 	struct rdma_ep_resolve_service resolve_service;
 	struct rdma_ep_query_services query_services;
+	struct rdma_ep_destroy_many destroy_many;
 	uint8_t bytes[2 * MAX_STRUCT];
 };
 
@@ -170,7 +171,7 @@ ABI_FILL(create)
 
 ABI_ROW(create_ep, RDMA_EP_CREATE_EP, rdma_ep_create_ep)
 	.flags = RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE |
-		 RDMA_EP_CREATE_EP_NO_ROUTE,
+		 RDMA_EP_CREATE_EP_NO_ROUTE | RDMA_EP_CREATE_EP_START,
 	.fd = OFF(rdma_ep_create_ep, channel),
 	.addr = { OFF(rdma_ep_create_ep, src), OFF(rdma_ep_create_ep, dst) },
 	RECORD(rdma_ep_create_ep),
@@ -448,6 +449,19 @@ ABI_FILL(resolve_service)
 	arg->resolve_service.ep = self->ep;
 	arg->resolve_service.by = RDMA_EP_SERVICE_BY_ID;
 	USE_RECORD(resolve_service);
+}
+
+ABI_ROW(destroy_many, RDMA_EP_DESTROY_MANY, rdma_ep_destroy_many)
+	.need = NEED_IDLE,
+	.flags = RDMA_EP_DESTROY_NOWAIT,
+	.in_ptr = OFF(rdma_ep_destroy_many, eps_uptr),
+	.reserved = { RANGE(rdma_ep_destroy_many, reserved) },
+	.out = { RANGE(rdma_ep_destroy_many, out_destroyed),
+		 RANGE(rdma_ep_destroy_many, out_discarded) },
+ABI_FILL(destroy_many)
+{
+	arg->destroy_many.eps_uptr = UPTR(&self->ep);
+	arg->destroy_many.count = 1;
 }
 
 ABI_ROW(query_services, RDMA_EP_QUERY_SERVICES, rdma_ep_query_services)

@@ -54,6 +54,80 @@ FIXTURE_TEARDOWN(endpoint)
 	ctx_close(_metadata, &self->ctx);
 }
 
+static int try_destroy_many(int fd, uint32_t flags, const uint32_t *eps,
+			    uint32_t count, struct rdma_ep_destroy_many *cmd)
+{
+	*cmd = (struct rdma_ep_destroy_many){
+		.hdr = EP_HDR(*cmd, flags),
+		.eps_uptr = UPTR(eps),
+		.count = count,
+	};
+	return ep_ioctl(fd, RDMA_EP_DESTROY_MANY, cmd);
+}
+
+/* Handles that name nothing, or are there twice, are passed over */
+TEST_F(endpoint, destroy_many)
+{
+	struct rdma_ep_destroy_many cmd;
+	uint32_t ep[300];
+	int i;
+
+	for (i = 0; i < 300; i++)
+		do_ok(try_create(self->fd, PS_TCP, -1, 0, &ep[i]));
+	do_ok(try_write_event(self->fd, ep[7], 0, 1));
+	do_ok(try_write_event(self->fd, ep[8], 0, 1));
+	ep[0] = 0;
+	ep[1] = ep[2];
+	do_ok(try_destroy_many(self->fd, 0, ep, 300, &cmd));
+	EXPECT_EQ(298, cmd.out_destroyed);
+	EXPECT_EQ(2, cmd.out_discarded);
+	EXPECT_EQ(2, count_endpoints(_metadata, self->fd));
+	do_ok(try_destroy_many(self->fd, 0, ep, 300, &cmd));
+	EXPECT_EQ(0, cmd.out_destroyed);
+	do_ok(try_destroy_many(self->fd, 0, NULL, 0, &cmd));
+	EXPECT_EQ(0, cmd.out_destroyed);
+}
+
+TEST_F(endpoint, destroy_many_without_waiting)
+{
+	uint64_t until = now_ms() + 20000 * slow();
+	struct rdma_ep_destroy_many cmd;
+	struct rdma_ep_record rec;
+	uint32_t ep[100];
+	int i;
+
+	for (i = 0; i < 100; i++)
+		do_ok(try_create(self->fd, PS_TCP, -1, 0, &ep[i]));
+	do_ok(try_destroy_many(self->fd, RDMA_EP_DESTROY_NOWAIT, ep, 100, &cmd));
+	EXPECT_EQ(100, cmd.out_destroyed);
+	for (i = 0; i < 100; i++)
+		do_err(ENOENT, HANDLE,
+		       try_query(self->fd, ep[i], RDMA_EP_REC_INFO, &rec));
+	while (count_endpoints(_metadata, self->fd) && now_ms() < until)
+		usleep(10000);
+	EXPECT_EQ(0, count_endpoints(_metadata, self->fd));
+}
+
+/* Half of the handles can be read: the rest stays as it is */
+TEST_F(endpoint, destroy_many_at_a_bad_address)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	struct rdma_ep_destroy_many cmd;
+	uint32_t *eps;
+	char *mem;
+
+	mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, munmap(mem + page, page));
+	eps = (uint32_t *)(mem + page) - 2;
+	do_ok(try_create(self->fd, PS_TCP, -1, 0, &eps[0]));
+	do_ok(try_create(self->fd, PS_TCP, -1, 0, &eps[1]));
+	EXPECT_EQ(-EFAULT, try_destroy_many(self->fd, 0, eps, 3, &cmd));
+	EXPECT_EQ(0, count_endpoints(_metadata, self->fd));
+	munmap(mem, page);
+}
+
 TEST_F(endpoint, create_and_destroy)
 {
 	const struct {
@@ -750,6 +824,40 @@ TEST_F(bind, create_ep_no_route)
 	EXPECT_EQ(0, self->rec.status);
 	EXPECT_EQ(RDMA_EP_STATE_ROUTE_RESOLVED, self->rec.info.state);
 	EXPECT_EQ(1, self->rec.info.num_paths);
+}
+
+/* Begun only: what waits for it resumes */
+TEST_F(bind, create_ep_start)
+{
+	union test_addr dst = host_addr(variant->family, 4711);
+	union test_addr nobody = make_addr(variant->elsewhere, 4711);
+	uint32_t ep;
+
+	do_err(EINVAL, VALUE,
+	       try_create_ep(self->fd, RDMA_EP_CREATE_EP_START |
+			     RDMA_EP_CREATE_EP_PASSIVE, PS_TCP, &dst, NULL,
+			     NULL, &ep));
+	do_err(ENETUNREACH, UNREACHABLE,
+	       try_create_ep(self->fd, RDMA_EP_CREATE_EP_START, PS_TCP, NULL,
+			     &nobody, NULL, &ep));
+	EXPECT_EQ(1, count_endpoints(_metadata, self->fd));
+
+	do_ok(try_create_ep(self->fd, RDMA_EP_CREATE_EP_START, PS_TCP, NULL,
+			    &dst, &self->rec, &ep));
+	EXPECT_GOOD_RECORD(&self->rec);
+	EXPECT_EVENT(NONE, &self->rec);
+	do_ok(try_resolve_addr(self->fd, ep, RDMA_EP_F_WAIT | RDMA_EP_F_RESUME |
+			       RDMA_EP_RESOLVE_THEN_ROUTE, NULL, &dst,
+			       RESOLVE_MS, &self->rec));
+	EXPECT_EVENT(ROUTE_RESOLVED, &self->rec);
+	EXPECT_EQ(0, self->rec.status);
+	EXPECT_EQ(1, self->rec.info.num_paths);
+
+	do_ok(try_create_ep(self->fd, RDMA_EP_CREATE_EP_START |
+			    RDMA_EP_CREATE_EP_NO_ROUTE, PS_TCP, NULL,
+			    &dst, NULL, &ep));
+	wait_event(_metadata, self->fd, ep, RDMA_EP_EVENT_ADDR_RESOLVED,
+		   &self->rec);
 }
 
 TEST_F(bind, create_ep_unresolvable)

@@ -211,6 +211,17 @@ OFF_IS(rdma_ep_resolve_service, name, 32);
 OFF_IS(rdma_ep_resolve_service, record_uptr, 96);
 OFF_IS(rdma_ep_resolve_service, record_len, 104);
 
+SIZE_IS(rdma_ep_destroy_many, 40);
+OFF_IS(rdma_ep_destroy_many, eps_uptr, 16);
+OFF_IS(rdma_ep_destroy_many, count, 24);
+OFF_IS(rdma_ep_destroy_many, out_destroyed, 28);
+OFF_IS(rdma_ep_destroy_many, out_discarded, 32);
+OFF_IS(rdma_ep_destroy_many, reserved, 36);
+
+SIZE_IS(rdma_ep_uring_cmd, 16);
+OFF_IS(rdma_ep_uring_cmd, flags, 8);
+OFF_IS(rdma_ep_uring_cmd, reserved, 12);
+
 SIZE_IS(rdma_ep_query_services, 40);
 OFF_IS(rdma_ep_query_services, ep, 16);
 OFF_IS(rdma_ep_query_services, count, 20);

@@ -475,6 +475,7 @@ struct rdma_ep_conn_param {
 #define RDMA_EP_FEATURE_IB_SERVICE	(1 << 0) /* service records */
 #define RDMA_EP_FEATURE_NODE_TYPE	(1 << 1) /* restriction to a node type */
 #define RDMA_EP_FEATURE_TEST		(1 << 2) /* built with RDMA_EP_TEST */
+#define RDMA_EP_FEATURE_URING		(1 << 3) /* calls through io_uring */
 
 /**
  * struct rdma_ep_get_info - ioctl(RDMA_EP_GET_INFO)
@@ -540,6 +541,8 @@ struct rdma_ep_create {
 #define RDMA_EP_CREATE_EP_PASSIVE	(1 << 8)
 /* RDMA_EP_CREATE_EP: stop when the address is resolved */
 #define RDMA_EP_CREATE_EP_NO_ROUTE	(1 << 9)
+/* RDMA_EP_CREATE_EP: return when the resolution has begun */
+#define RDMA_EP_CREATE_EP_START		(1 << 10)
 
 /**
  * struct rdma_ep_create_ep - ioctl(RDMA_EP_CREATE_EP)
@@ -561,6 +564,11 @@ struct rdma_ep_create {
  * address, resolve route. It waits, whatever the channel's O_NONBLOCK says,
  * and leaves nothing behind when it fails. A failed resolution fails the call
  * with the errno of the event that reported it.
+ *
+ * With RDMA_EP_CREATE_EP_START (EINVAL for a passive endpoint) it does not
+ * wait, and completes like RDMA_EP_RESOLVE_ADDR. The endpoint is there whatever
+ * becomes of its resolution, for which RDMA_EP_RESOLVE_ADDR with
+ * RDMA_EP_F_WAIT | RDMA_EP_F_RESUME waits.
  */
 struct rdma_ep_create_ep {
 	struct rdma_ep_hdr hdr;
@@ -602,6 +610,35 @@ struct rdma_ep_destroy {
 	__u32 num_fds;
 	__u32 out_idle;
 	__s32 fd[RDMA_EP_DESTROY_FDS];
+};
+
+/* RDMA_EP_DESTROY_MANY: do not wait until they are gone */
+#define RDMA_EP_DESTROY_NOWAIT		(1 << 8)
+
+/**
+ * struct rdma_ep_destroy_many - ioctl(RDMA_EP_DESTROY_MANY)
+ * @hdr: RDMA_EP_DESTROY_NOWAIT
+ * @eps_uptr: address of @count handles, a __u32 each
+ * @count: how many
+ * @out_destroyed: how many of them were endpoints of this context, and not
+ *	being destroyed already; others are passed over
+ * @out_discarded: number of their events that were not read and never will be;
+ *	0 with RDMA_EP_DESTROY_NOWAIT
+ * @reserved: must be 0
+ *
+ * What RDMA_EP_DESTROY does, for many at once: what each has on the wire is
+ * waited for together. With RDMA_EP_DESTROY_NOWAIT the handles are invalid and
+ * no event comes any more when the call returns; ports and device are let go
+ * of soon after, even if the context is closed meanwhile. EFAULT in the midst
+ * of the handles comes after those before it were destroyed.
+ */
+struct rdma_ep_destroy_many {
+	struct rdma_ep_hdr hdr;
+	__aligned_u64 eps_uptr;
+	__u32 count;
+	__u32 out_destroyed;
+	__u32 out_discarded;
+	__u32 reserved;
 };
 
 /**
@@ -1106,5 +1143,37 @@ struct rdma_ep_query_services {
 #define RDMA_EP_WRITE_EVENT	_IO(RDMA_EP_IOC_TYPE, 23)
 #define RDMA_EP_RESOLVE_SERVICE	_IO(RDMA_EP_IOC_TYPE, 24)
 #define RDMA_EP_QUERY_SERVICES	_IO(RDMA_EP_IOC_TYPE, 25)
+#define RDMA_EP_DESTROY_MANY	_IO(RDMA_EP_IOC_TYPE, 26)
+
+/**
+ * struct rdma_ep_uring_cmd - the command area of an io_uring SQE
+ * @arg_uptr: address of the command's argument struct, the same as for ioctl(2)
+ * @flags: must be 0
+ * @reserved: must be 0
+ *
+ * Where RDMA_EP_FEATURE_URING says so, an SQE with the opcode
+ * IORING_OP_URING_CMD, a context's file, a command's number in cmd_op and this
+ * struct in cmd makes the same call as ioctl(2). The CQE's res is 0 or a
+ * negative errno; all results are in the argument struct by then. That struct,
+ * and what it points at, must stay where they are until the CQE has come.
+ *
+ * A call that waits (RDMA_EP_F_WAIT, RDMA_EP_CREATE_EP, RDMA_EP_WAIT,
+ * RDMA_EP_DESTROY) occupies no thread: the operation is started, and the CQE
+ * comes when it has ended. It waits even if the endpoint's channel is
+ * non-blocking, and signals do not end the wait. RDMA_EP_NOTIFY,
+ * RDMA_EP_LISTEN, RDMA_EP_LEAVE and RDMA_EP_DESTROY_MANY, which may take
+ * long in the kernel, are made by a worker of the ring. A ring made with
+ * IORING_SETUP_IOPOLL gets EOPNOTSUPP.
+ *
+ * Destroying the endpoint ends the wait, with ECANCELED, and so does the end of
+ * the ring or of the task that submitted the call. The operation goes on, as
+ * after EINTR; only an endpoint that RDMA_EP_CREATE_EP was about to make is
+ * destroyed. Linux has no way yet for IORING_OP_ASYNC_CANCEL to end it.
+ */
+struct rdma_ep_uring_cmd {
+	__aligned_u64 arg_uptr;
+	__u32 flags;
+	__u32 reserved;
+};
 
 #endif /* RDMA_EP_H */
