@@ -68,7 +68,7 @@ int rdmaep_option_ib_path(struct rdmaep_id *ep, const void *value, size_t len)
  *
  * Follows rdma_set_option(3).
  *
- * Return: 0, or -1 with errno EINVAL or EOPNOTSUPP (no such option).
+ * Return: 0, or -1 with errno EINVAL or ENOSYS (no such option).
  */
 RDMAEP_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 			       void *optval, size_t optlen)
@@ -81,7 +81,8 @@ RDMAEP_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 		return option_set(ep, optname, optval, optlen);
 	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
 		return rdmaep_option_ib_path(ep, optval, optlen);
-	return rdmaep_fail(EOPNOTSUPP, RDMA_EP_REASON_VALUE,
+	/* Not EOPNOTSUPP: it is what programs look for. */
+	return rdmaep_fail(ENOSYS, RDMA_EP_REASON_VALUE,
 			   "no option %d at level %d", optname, level);
 }
 

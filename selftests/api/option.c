@@ -161,14 +161,11 @@ TEST_F(option, error_unknown)
 	int value = 0;
 
 	pair_listen(p);
-	err_or_stock(EOPNOTSUPP, ENOSYS,
-		     rdma_set_option(p->listen, RDMA_OPTION_ID, 99, &value,
-				     sizeof(value)));
-	err_or_stock(EOPNOTSUPP, ENOSYS,
-		     rdma_set_option(p->listen, 99, 0, &value, sizeof(value)));
-	err_or_stock(EOPNOTSUPP, ENOSYS,
-		     rdma_set_option(p->listen, RDMA_OPTION_IB, 99, &value,
-				     sizeof(value)));
+	err(ENOSYS, rdma_set_option(p->listen, RDMA_OPTION_ID, 99, &value,
+				    sizeof(value)));
+	err(ENOSYS, rdma_set_option(p->listen, 99, 0, &value, sizeof(value)));
+	err(ENOSYS, rdma_set_option(p->listen, RDMA_OPTION_IB, 99, &value,
+				    sizeof(value)));
 }
 
 /* too late to share a port */
