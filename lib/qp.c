@@ -308,7 +308,7 @@ static int qp_check(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
 	if (!ep->dev)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
 				   "the id is not bound to a device");
-	if (attr->pd->context != id->verbs)
+	if (!attr->pd || attr->pd->context != id->verbs)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
 				   "the protection domain is of another device");
 	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||

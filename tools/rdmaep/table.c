@@ -2,6 +2,7 @@
 /*
  * Tables for people.
  */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ void table_print(struct table *table)
 {
 	size_t width[TABLE_COLUMNS] = {}, i;
 
+	assert(table->columns);
 	find_widths(table, width);
 	for (i = 0; i < table->count; i++) {
 		if (!table->skip || i >= table->columns)

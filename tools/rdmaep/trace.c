@@ -307,7 +307,7 @@ static void fill_buckets(const struct sample *sample, unsigned long *bucket, int
 
 static void print_histogram(const struct sample *sample)
 {
-	unsigned long bucket[BUCKETS] = {}, most = 0;
+	unsigned long bucket[BUCKETS] = {}, most = 1;
 	int b, first, last, stars;
 
 	if (!sample->count)
