@@ -476,6 +476,20 @@ CALL(call_listen)
 	}
 }
 
+/* Not conn_param(): an allocation that fails must be one of the module's. */
+static struct rdma_ep_conn_param fuzz_param(const void *data, size_t len)
+{
+	return (struct rdma_ep_conn_param){
+		.private_data_uptr = UPTR(data),
+		.private_data_len = len,
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+		.qp_num = 0x400000 | (rnd() & 0x3fffff),
+	};
+}
+
 static void connect_or_accept(const struct op *op, unsigned long nr)
 {
 	static const uint8_t data[65536];
@@ -484,7 +498,7 @@ static void connect_or_accept(const struct op *op, unsigned long nr)
 		.ep = pick_ep(op),
 		.record_uptr = pick_pointer(op, &rec),
 		.record_len = REC_LEN(op),
-		.param = conn_param(data, pick_value(op->arg[A_VALUE])),
+		.param = fuzz_param(data, pick_value(op->arg[A_VALUE])),
 	};
 
 	if (op->arg[A_VALUE2] >= 0x80) {
@@ -1205,6 +1219,19 @@ static void expect_nothing_left(void)
 	die("objects are left");
 }
 
+/* With its trace events on, what they print is made as well */
+static void trace_all(void)
+{
+	int fd = open("/sys/kernel/tracing/events/rdma_ep/enable",
+		      O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "1", 1) != 1)
+		fprintf(stderr, "trace events: %s\n", strerror(errno));
+	close(fd);
+}
+
 /* Returns how much coverage was new */
 static uint32_t execute(const struct program *p)
 {
@@ -1539,6 +1566,7 @@ int main(int argc, char **argv)
 	mprotect(read_only, 4096, PROT_READ);
 	mprotect(unmapped + 3 * 4096, 4096, PROT_NONE);
 	quiet_faults();
+	trace_all();
 	start_threads();
 
 	if (replay_file)
