@@ -3,7 +3,8 @@
  * Threads that do not agree: every command on endpoints that other threads
  * destroy, move, connect and disconnect meanwhile.
  *
- * Results are not looked at, since any may be right. What is asked is that the
+ * Results are not looked at, since any may be right (only own_endpoints, whose
+ * threads have nothing in common but the context, wants success). What is asked is that the
  * kernel has nothing to complain of (the runner looks), that every thread
  * comes back, that nothing is left behind, and that a new context works.
  *
@@ -16,7 +17,7 @@
 #define CHANNELS	3
 
 /* As many as there are tests below: each gets its share of the time */
-#define RACES		7
+#define RACES		8
 
 static unsigned int race_ms(void)
 {
@@ -633,6 +634,59 @@ TEST_F_TIMEOUT(race, close_of_the_context, 3600)
 		round++;
 	} while (now_ms() < end);
 	TH_LOG("%u rounds", round);
+}
+
+/* Nobody else knows these endpoints: whoever waits at one gets its event */
+static void *resolver(void *arg)
+{
+	struct racer *r = arg;
+	union test_addr dst = host_addr(AF_INET, r->w->port);
+	int fd = r->w->fd;
+
+	while (!r->w->stop) {
+		struct rdma_ep_record rec;
+		uint32_t ep;
+		int ret;
+
+		ret = try_create_ep(fd, 0, PS_TCP, NULL, &dst, NULL, &ep);
+		if (!ret)
+			ret = try_destroy(fd, ep);
+		if (!ret)
+			ret = try_create(fd, PS_TCP, -1, 0, &ep);
+		if (!ret)
+			ret = try_resolve_addr(fd, ep, RDMA_EP_F_WAIT, NULL,
+					       &dst, 2000, &rec);
+		if (!ret)
+			ret = try_resolve_route(fd, ep, RDMA_EP_F_WAIT, &rec);
+		if (!ret)
+			ret = try_destroy(fd, ep);
+		if (ret)
+			return (void *)(long)-ret;
+		r->calls++;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(race, own_endpoints, 3600)
+{
+	struct racer racers[MAX_THREADS];
+	unsigned int i;
+
+	for (i = 0; i < MAX_THREADS; i++) {
+		racers[i] = (struct racer){ .w = &self->w, .index = i };
+		ASSERT_EQ(0, pthread_create(&racers[i].thread, NULL, resolver,
+					    &racers[i]));
+	}
+	usleep(race_ms() * 1000);
+	self->w.stop = true;
+	for (i = 0; i < MAX_THREADS; i++) {
+		void *err;
+
+		ASSERT_EQ(0, pthread_join(racers[i].thread, &err));
+		EXPECT_EQ(0, (long)err)
+			TH_LOG("after %lu rounds: %s", racers[i].calls,
+			       strerror((long)err));
+	}
 }
 
 /* After all that, a new context is as good as ever */
