@@ -177,13 +177,35 @@ static int process_of(int thread)
 	return pid;
 }
 
+/* Its name as /proc has it: the trace calls some "<...>". False if it has ended. */
+static bool name_process(int pid, char *name, size_t size)
+{
+	char path[64];
+	bool found;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	found = fgets(name, size, f);
+	if (found)
+		name[strcspn(name, "\n")] = '\0';
+	fclose(f);
+	return found;
+}
+
 /* Only a call is made by the context's own process. */
 static void learn_owner(struct monitor *m, const struct trace_event *e)
 {
 	bool own = e->kind == TRACE_CALL || (e->kind == TRACE_CREATED && !e->listener);
+	char name[32];
+	int pid;
 
-	if (own && !find_owner(m, e->ctx))
-		add_owner(m, e->ctx, process_of(e->thread), e->comm);
+	if (!own || find_owner(m, e->ctx))
+		return;
+	pid = process_of(e->thread);
+	add_owner(m, e->ctx, pid, name_process(pid, name, sizeof(name)) ? name : e->comm);
 }
 
 static void learn_existing(struct monitor *m)
