@@ -10,7 +10,7 @@
 
 #define MAX_ROWS	200
 #define ROW		22	/* height of a row */
-#define LEFT		250	/* where the bars start */
+#define LEFT		300	/* where the bars start */
 #define WIDTH		900	/* of the bars */
 #define TOP		70	/* room for title and legend */
 
