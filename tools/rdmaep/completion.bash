@@ -97,8 +97,8 @@ _rdmaep() {
 		fi
 		;;
 	serve) _rdmaep_words "--port --address --number --help" ;;
-	reasons) _rdmaep_words "--help $(rdmaep reasons 2>/dev/null | awk '{ print $2 }')" ;;
-	doctor) _rdmaep_words "--help" ;;
+	reasons) _rdmaep_words "--json --help $(rdmaep reasons 2>/dev/null | awk '{ print $2 }')" ;;
+	doctor) _rdmaep_words "--json --help" ;;
 	esac
 }
 complete -o bashdefault -o default -F _rdmaep rdmaep

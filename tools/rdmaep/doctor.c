@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
+#include <json-c/json.h>
 #include <rdma/rdma_ep.h>
 
 #include "tool.h"
@@ -41,32 +42,58 @@ enum verdict {
 };
 
 static int problems;
+static struct json_object *findings;	/* NULL: print text */
 
 __attribute__((format(printf, 3, 4)))
 static void report(const char *what, enum verdict verdict, const char *fmt, ...)
 {
 	static const char *const word[] = { "ok", "note", "WARN", "FAIL" };
+	struct json_object *finding;
+	char text[PATH_MAX + 256];
 	va_list ap;
 
-	printf("%-10s %-4s  ", what, word[verdict]);
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	putchar('\n');
 	if (verdict == FAIL)
 		problems++;
+	if (!findings) {
+		printf("%-10s %-4s  %s\n", what, word[verdict], text);
+		return;
+	}
+	finding = json_object_new_object();
+	json_object_object_add(finding, "what", json_object_new_string(what));
+	json_object_object_add(finding, "verdict", json_object_new_string(word[verdict]));
+	json_object_object_add(finding, "found", json_object_new_string(text));
+	json_object_array_add(findings, finding);
+}
+
+/* The last finding's "todo" gets one more line. */
+static void advise_json(const char *text)
+{
+	struct json_object *finding, *todo;
+
+	finding = json_object_array_get_idx(findings, json_object_array_length(findings) - 1);
+	if (!json_object_object_get_ex(finding, "todo", &todo)) {
+		todo = json_object_new_array();
+		json_object_object_add(finding, "todo", todo);
+	}
+	json_object_array_add(todo, json_object_new_string(text));
 }
 
 __attribute__((format(printf, 1, 2)))
 static void advise(const char *fmt, ...)
 {
+	char text[PATH_MAX + 256];
 	va_list ap;
 
-	printf("%-15s-> ", "");
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	putchar('\n');
+	if (findings)
+		advise_json(text);
+	else
+		printf("%-15s-> %s\n", "", text);
 }
 
 static bool exists(const char *path)
@@ -581,10 +608,24 @@ static void check_library(void)
  */
 int tool_doctor(const struct tool_command *cmd, int argc, char **argv)
 {
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
 	bool talks;
+	int c;
 
-	if (argc > 1)
-		return tool_usage_error(cmd, "unknown argument %s", argv[1]);
+	while ((c = tool_getopt(cmd, argc, argv, "jh", options)) != -1) {
+		if (c == 'h')
+			return tool_help(cmd);
+		if (c != 'j')
+			return TOOL_USAGE;
+		if (!findings)
+			findings = json_object_new_array();
+	}
+	if (optind < argc)
+		return tool_usage_error(cmd, "unknown argument %s", argv[optind]);
 
 	check_module();
 	talks = check_device();
@@ -595,7 +636,9 @@ int tool_doctor(const struct tool_command *cmd, int argc, char **argv)
 	check_memlock();
 	check_library();
 
-	if (problems)
+	if (findings)
+		tool_print_json(findings);
+	else if (problems)
 		printf("\n%d problem%s\n", problems, problems > 1 ? "s" : "");
 	else
 		printf("\nAll is well.\n");

@@ -26,12 +26,14 @@ static const struct tool_command commands[] = {
 		.main = tool_run,
 	}, {
 		.name = "doctor",
-		.args = "",
+		.args = "[-j]",
 		.help = "check this machine, and say what to do about what is missing",
 		.details =
 			"Looks at the module, its device, the RDMA devices, their ports and network\n"
 			"interfaces, permissions, limits and libraries. Changes nothing. Exits with 0\n"
-			"if all is well, with 1 if something keeps RDMA connections from working.\n",
+			"if all is well, with 1 if something keeps RDMA connections from working.\n"
+			"\n"
+			"  -j, --json   a JSON array\n",
 		.main = tool_doctor,
 	}, {
 		.name = "list",
@@ -142,10 +144,12 @@ static const struct tool_command commands[] = {
 		.main = tool_serve,
 	}, {
 		.name = "reasons",
-		.args = "[CODE|NAME]...",
+		.args = "[-j] [CODE|NAME]...",
 		.help = "list the reasons that a failed call can give",
 		.details =
-			"These are the numbers that rdmaep_last_reason() returns.\n",
+			"These are the numbers that rdmaep_last_reason() returns.\n"
+			"\n"
+			"  -j, --json   a JSON array\n",
 		.main = tool_reasons,
 	},
 };

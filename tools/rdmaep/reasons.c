@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <json-c/json.h>
 #include <rdma/rdma_ep.h>
 
 #include "tool.h"
@@ -92,11 +93,21 @@ static int count_reasons(void)
 	return n;
 }
 
-static void print_reason(int code)
+/* To stdout, or (@array is not NULL) to a JSON array. */
+static void print_reason(int code, struct json_object *array)
 {
 	struct reason r = reason(code);
+	struct json_object *object;
 
-	printf("%3d  %-15s %s\n", code, r.name, r.text);
+	if (!array) {
+		printf("%3d  %-15s %s\n", code, r.name, r.text);
+		return;
+	}
+	object = json_object_new_object();
+	json_object_object_add(object, "code", json_object_new_int(code));
+	json_object_object_add(object, "name", json_object_new_string(r.name));
+	json_object_object_add(object, "text", json_object_new_string(r.text));
+	json_object_array_add(array, object);
 }
 
 /* By number, or by name with or without its prefix. */
@@ -130,23 +141,37 @@ static int find_reason(const char *arg)
  */
 int tool_reasons(const struct tool_command *cmd, int argc, char **argv)
 {
-	int i, code, ret = TOOL_OK;
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	struct json_object *array = NULL;
+	int i, c, code, ret = TOOL_OK;
 
-	if (argc > 1 && argv[1][0] == '-')
-		return tool_usage_error(cmd, "unknown option %s", argv[1]);
+	while ((c = tool_getopt(cmd, argc, argv, "jh", options)) != -1) {
+		if (c == 'h')
+			return tool_help(cmd);
+		if (c != 'j')
+			return TOOL_USAGE;
+		if (!array)
+			array = json_object_new_array();
+	}
 
-	if (argc == 1)
+	if (optind == argc)
 		for (i = 0; i < count_reasons(); i++)
-			print_reason(i);
+			print_reason(i, array);
 
-	for (i = 1; i < argc; i++) {
+	for (i = optind; i < argc; i++) {
 		code = find_reason(argv[i]);
 		if (code < 0) {
 			tool_error("no reason '%s'", argv[i]);
 			ret = TOOL_FAILED;
 		} else {
-			print_reason(code);
+			print_reason(code, array);
 		}
 	}
+	if (array)
+		tool_print_json(array);
 	return ret;
 }

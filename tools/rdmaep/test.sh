@@ -107,6 +107,13 @@ check "run, no program" 2 "no program" "$rdmaep" run
 check "run, not found" 127 "/nonexistent: No such file" "$rdmaep" run /nonexistent
 check "run, not a program" 126 "Permission denied" "$rdmaep" run /dev/null
 
+# What it prints, in one line without spaces
+# shellcheck disable=SC2317 # check calls it
+compact() {
+	"$rdmaep" "$@" | tr -d ' \n'
+}
+check "reasons, JSON" 0 '^\[{"code":9,"name":"ADDR_IN_USE"' compact reasons -j 9
+check "doctor, JSON" 0 '"what":"library","verdict":"ok","found":' compact doctor -j
 "$rdmaep" doctor >/dev/null 2>&1
 case $? in
 0 | 1) echo "ok   doctor" ;;
