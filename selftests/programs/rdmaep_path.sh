@@ -16,10 +16,11 @@ SERVER=
 # start ARGS-OF-SERVE...: in the background, until it listens.
 start() {
 	local i
+	rm -f "$WORK/serve"
 	timeout $((60 * SLOW)) "$RDMAEP" serve "$@" >"$WORK/serve" 2>&1 &
 	SERVER=$!
 	for ((i = 0; i < 100 * SLOW; i++)); do
-		! grep -q "listening on" "$WORK/serve" || return 0
+		! grep -qs "listening on" "$WORK/serve" || return 0
 		sleep 0.1
 	done
 	cat "$WORK/serve"

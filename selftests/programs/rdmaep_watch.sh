@@ -18,10 +18,11 @@ trap 'rm -rf "$WORK"' EXIT
 # can be stopped by its number.
 start_server() {
 	local i
+	rm -f "$WORK/serve"
 	"$RDMAEP" serve "$@" >"$WORK/serve" 2>&1 &
 	SERVER=$!
 	for ((i = 0; i < 100 * SLOW; i++)); do
-		! grep -q "listening on" "$WORK/serve" || return 0
+		! grep -qs "listening on" "$WORK/serve" || return 0
 		sleep 0.1
 	done
 	cat "$WORK/serve"
@@ -361,6 +362,7 @@ trace_client() {
 # The other side, and a process that the program starts.
 trace_server() {
 	local i code=0
+	rm -f "$WORK/serve"
 	timeout $((60 * SLOW)) "$RDMAEP" trace -j sh -c "'$RDMAEP' serve -n 1 -p 7287 >'$WORK/serve'; exit 3" \
 		>"$WORK/json" 2>&1 &
 	local trace=$!
@@ -385,6 +387,23 @@ trace_server() {
 		assert sum(bucket["count"] for bucket in answer["histogram"]) == 1
 	END
 	return "$code"
+}
+
+# Told to end, it tells the program, and reports.
+trace_terminated() {
+	local i trace code=0
+	rm -f "$WORK/serve"
+	"$RDMAEP" trace "$RDMAEP" serve -p 7288 >"$WORK/serve" 2>&1 &
+	trace=$!
+	for ((i = 0; i < 100 * SLOW; i++)); do
+		! grep -qs "listening on" "$WORK/serve" || break
+		sleep 0.1
+	done
+	kill "$trace"
+	wait "$trace" || code=$?
+	cat "$WORK/serve"
+	[ "$code" = 0 ] && says "$WORK/serve" ' 0 connections served$' '^Endpoint [0-9]+:1, listener, ' \
+		'  listens$' '  destroyed$' && [ -z "$(ls "$INSTANCES")" ]
 }
 
 trace_failure() {
@@ -421,6 +440,7 @@ ktap_test "monitor: no permission" refused monitor
 ktap_test "monitor: what a killed one has left" monitor_killed
 ktap_test "trace: a client, and its picture" trace_client
 ktap_test "trace: a server that a shell starts" trace_server
+ktap_test "trace: is told to end" trace_terminated
 ktap_test "trace: a failure" trace_failure
 ktap_test "trace: nothing to trace" trace_nothing
 ktap_test "trace: no permission" refused trace true

@@ -104,6 +104,14 @@ static pid_t start(char **argv, int go[2])
 	_exit(tool_exec(argv, false));
 }
 
+static volatile pid_t program;
+
+/* Who tells us to end means the program; we go on to what it has done. */
+static void pass_on(int sig)
+{
+	kill(program, sig);
+}
+
 /* Returns what waitpid() said of the program. */
 static int follow(struct trace *trace, pid_t pid)
 {
@@ -125,6 +133,7 @@ static int follow(struct trace *trace, pid_t pid)
 
 static int run(struct trace *trace, char **argv)
 {
+	struct sigaction action = { .sa_handler = pass_on };
 	int go[2], status;
 	pid_t pid;
 
@@ -144,7 +153,10 @@ static int run(struct trace *trace, char **argv)
 		waitpid(pid, &status, 0);
 		return -1;
 	}
-	/* an interrupt is the program's; we go on to what it has done */
+	program = pid;
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	/* from the terminal the program gets these itself */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	if (write(go[1], "", 1) != 1)
