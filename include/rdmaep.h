@@ -115,6 +115,91 @@ struct rdmaep_limits {
 int rdmaep_get_limits(struct rdma_cm_id *id, struct rdmaep_limits *limits,
 		      size_t size);
 
+/*
+ * Many at once. These start all that they are given before they wait, so that
+ * what takes time overlaps, in one thread.
+ */
+
+/**
+ * struct rdmaep_ep_attr - one of the ids that rdmaep_create_ep_many() makes
+ * @res: as for rdma_create_ep(3)
+ * @pd: as for rdma_create_ep(3)
+ * @qp_init_attr: as for rdma_create_ep(3), but not written to, so that ids can
+ *	share it
+ */
+struct rdmaep_ep_attr {
+	const struct rdma_addrinfo *res;
+	struct ibv_pd *pd;
+	const struct ibv_qp_init_attr *qp_init_attr;
+};
+
+/**
+ * rdmaep_create_ep_many() - rdma_create_ep() for many ids
+ * @ids: where the @n ids go; NULL for those that fail
+ * @attr: what they are made of
+ * @n: how many
+ * @errs: where @n error numbers go, 0 for success; or NULL
+ *
+ * A signal does not end it.
+ *
+ * Return: how many were made; if that is less than @n, errno is that of the
+ * first that failed. -1 with errno EINVAL if an argument is wrong.
+ */
+int rdmaep_create_ep_many(struct rdma_cm_id **ids,
+			  const struct rdmaep_ep_attr *attr, int n, int *errs);
+
+/**
+ * rdmaep_connect_many() - rdma_connect() for many ids
+ * @ids: the ids. NULL among them counts as failed, with EINVAL.
+ * @params: parameters for each, of which any can be NULL; or NULL for none
+ * @n: how many
+ * @errs: where @n error numbers go, 0 for success; or NULL
+ *
+ * Of an asynchronous id the connection is only begun, and its events come by
+ * its channel. Synchronous ids are waited for, in the order in which the peers
+ * answer; signals do not end that, and O_NONBLOCK does not prevent it.
+ *
+ * Return: how many went well; if that is less than @n, errno is that of the
+ * first that failed. -1 with errno EINVAL or ENOMEM if nothing was begun.
+ */
+int rdmaep_connect_many(struct rdma_cm_id *const *ids,
+			struct rdma_conn_param *const *params, int n,
+			int *errs);
+
+/**
+ * enum rdmaep_destroy_flags - how rdmaep_destroy_ep_many() is to go about it
+ * @RDMAEP_DESTROY_NOWAIT: do not wait for what is on the wire, nor for other
+ *	threads to acknowledge events. The ids are gone when the call returns,
+ *	and no event of theirs comes any more; ports and connections follow soon.
+ */
+enum rdmaep_destroy_flags {
+	RDMAEP_DESTROY_NOWAIT = 1,
+};
+
+/**
+ * rdmaep_destroy_ep_many() - rdma_destroy_ep() for many ids
+ * @ids: the ids; NULL among them are passed over. All are set to NULL.
+ * @n: how many
+ * @flags: 0 or RDMAEP_DESTROY_NOWAIT
+ *
+ * Return: 0, or -1 with errno EINVAL if an argument is wrong.
+ */
+int rdmaep_destroy_ep_many(struct rdma_cm_id **ids, int n, unsigned int flags);
+
+/**
+ * rdmaep_get_cm_events() - take several events of a channel
+ * @channel: the channel
+ * @events: where they go; rdma_ack_cm_event(3) releases each
+ * @n: how many, at most
+ *
+ * Waits for the first as rdma_get_cm_event(3) does; the others are those that
+ * are there.
+ *
+ * Return: how many, at least 1; or -1 with errno as from rdma_get_cm_event(3).
+ */
+int rdmaep_get_cm_events(struct rdma_event_channel *channel,
+			 struct rdma_cm_event **events, int n);
+
 #ifdef __cplusplus
 }
 #endif

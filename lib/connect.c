@@ -106,6 +106,89 @@ static int check_param(struct rdmaep_id *ep, const struct rdma_conn_param *param
 	return 0;
 }
 
+static int connect_set(struct rdmaep_id *ep, struct rdma_ep_connect *cmd,
+		       const struct rdma_conn_param *param,
+		       struct conn_data *data)
+{
+	if (check_param(ep, param, true))
+		return -1;
+
+	ep->initiator_depth = ep->dev->max_initiator_depth;
+	if (param && param->initiator_depth != RDMA_MAX_INIT_DEPTH)
+		ep->initiator_depth = param->initiator_depth;
+	ep->responder_resources = ep->dev->max_responder_resources;
+	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
+		ep->responder_resources = param->responder_resources;
+	return set_param(ep, &cmd->param, param, ep->max_connect_data, data);
+}
+
+/*
+ * Once it is sent, the event can come, and another thread destroy an
+ * asynchronous id.
+ */
+static int connect_send(struct rdmaep_id *ep, struct rdma_ep_connect *cmd)
+{
+	void *sent = ep->connect_data;
+	int ret, err;
+
+	ep->connect_error = false;
+	ep->connect_data = NULL;
+	ret = rdmaep_call(ep->ctx, RDMA_EP_CONNECT, cmd);
+	err = errno;
+	if (!ret || err == EAGAIN || err == EINTR)
+		free(sent);	/* it is not sent twice */
+	else
+		ep->connect_data = sent;
+	errno = err;
+	return ret;
+}
+
+/**
+ * rdmaep_connect_start() - begin to connect, and wait for nothing
+ * @ep: the id
+ * @param: as for rdma_connect()
+ *
+ * Return: 0, or -1 with errno.
+ */
+int rdmaep_connect_start(struct rdmaep_id *ep,
+			 const struct rdma_conn_param *param)
+{
+	struct rdma_ep_connect cmd = {
+		.hdr = RDMAEP_HDR(cmd),
+		.ep = ep->handle,
+	};
+	struct conn_data data;
+
+	if (connect_set(ep, &cmd, param, &data))
+		return -1;
+	return connect_send(ep, &cmd);
+}
+
+/**
+ * rdmaep_connect_wait() - wait for what rdmaep_connect_start() has begun
+ * @ep: the id, which is synchronous
+ *
+ * Return: as rdma_connect(), but that signals do not end it.
+ */
+int rdmaep_connect_wait(struct rdmaep_id *ep)
+{
+	struct rdma_ep_connect cmd = {
+		.hdr = RDMAEP_HDR(cmd),
+		.ep = ep->handle,
+	};
+	struct rdmaep_wait wait;
+	int ret;
+
+	if (rdmaep_wait_begin(&wait, ep, &cmd.hdr, &cmd.record_uptr,
+			      &cmd.record_len))
+		return -1;
+	cmd.hdr.flags |= RDMA_EP_F_RESUME;
+	do {
+		ret = rdmaep_call(ep->ctx, RDMA_EP_CONNECT, &cmd);
+	} while (ret && errno == EINTR);
+	return rdmaep_wait_end(&wait, ep, ret);
+}
+
 /**
  * rdma_connect() - begin to connect to the resolved destination
  * @id: the id, whose route is resolved
@@ -128,20 +211,8 @@ RDMAEP_API int rdma_connect(struct rdma_cm_id *id,
 	};
 	struct rdmaep_wait wait;
 	struct conn_data data;
-	void *sent;
-	int ret;
 
-	if (check_param(ep, conn_param, true))
-		return -1;
-
-	ep->initiator_depth = ep->dev->max_initiator_depth;
-	if (conn_param && conn_param->initiator_depth != RDMA_MAX_INIT_DEPTH)
-		ep->initiator_depth = conn_param->initiator_depth;
-	ep->responder_resources = ep->dev->max_responder_resources;
-	if (conn_param && conn_param->responder_resources != RDMA_MAX_RESP_RES)
-		ep->responder_resources = conn_param->responder_resources;
-
-	if (set_param(ep, &cmd.param, conn_param, ep->max_connect_data, &data))
+	if (connect_set(ep, &cmd, conn_param, &data))
 		return -1;
 	if (rdmaep_wait_begin(&wait, ep, &cmd.hdr, &cmd.record_uptr,
 			      &cmd.record_len))
@@ -150,27 +221,7 @@ RDMAEP_API int rdma_connect(struct rdma_cm_id *id,
 	/* Without a QP nobody wants its attributes. */
 	if (!id->qp && cmd.record_len)
 		cmd.record_len = offsetof(struct rdma_ep_record, info);
-	/*
-	 * Once it is sent, the event can come, and another thread destroy an
-	 * asynchronous id.
-	 */
-	ep->connect_error = false;
-	sent = ep->connect_data;
-	ep->connect_data = NULL;
-	ret = rdmaep_call(ep->ctx, RDMA_EP_CONNECT, &cmd);
-	if (!ret && !wait.evt) {
-		free(sent);
-		return 0;
-	}
-	if (!ret || errno == EAGAIN || errno == EINTR) {
-		int err = errno;
-
-		free(sent);	/* it is not sent twice */
-		errno = err;
-	} else {
-		ep->connect_data = sent;
-	}
-	return rdmaep_wait_end(&wait, ep, ret);
+	return rdmaep_wait_end(&wait, ep, connect_send(ep, &cmd));
 }
 
 /**

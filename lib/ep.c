@@ -57,9 +57,19 @@ static int set_res(struct rdma_ep_create_ep *cmd,
 			    "destination");
 }
 
-/* The kernel's part, in one call */
-static struct rdmaep_id *ep_create(const struct rdma_addrinfo *res,
-				   struct ibv_pd *pd)
+/**
+ * rdmaep_ep_create() - the kernel's part of rdma_create_ep(), in one call
+ * @res: what rdma_getaddrinfo() has found
+ * @pd: protection domain, or NULL
+ * @qp_init_attr: attributes of the QP, or NULL: there will be none
+ * @flags: RDMA_EP_CREATE_EP_START, or 0 to wait until it is resolved
+ *
+ * Return: the id, or NULL with errno.
+ */
+struct rdmaep_id *rdmaep_ep_create(const struct rdma_addrinfo *res,
+				   struct ibv_pd *pd,
+				   const struct ibv_qp_init_attr *qp_init_attr,
+				   uint32_t flags)
 {
 	struct rdma_ep_record rec = { 0 };
 	struct rdma_ep_create_ep cmd = {
@@ -70,6 +80,7 @@ static struct rdmaep_id *ep_create(const struct rdma_addrinfo *res,
 	struct rdmaep_ctx *ctx;
 	struct rdmaep_id *ep;
 
+	cmd.hdr.flags = flags;
 	if (set_res(&cmd, res))
 		return NULL;
 
@@ -86,7 +97,8 @@ static struct rdmaep_id *ep_create(const struct rdma_addrinfo *res,
 	rdmaep_record_read(&rec);
 	rdmaep_id_set_own_channel(ep, cmd.channel);
 	rdmaep_id_publish(ep, cmd.out_ep, cmd.out_serial);
-	ep->id.pd = pd;
+	if (res->ai_flags & RAI_PASSIVE && qp_init_attr)
+		ep->id.pd = pd;
 	if (rdmaep_id_update(ep, &rec)) {
 		rdmaep_id_kill(ep);
 		return NULL;
@@ -139,6 +151,25 @@ static int ep_set_passive(struct rdmaep_id *ep, struct ibv_pd *pd,
 }
 
 /**
+ * rdmaep_ep_set() - the rest of rdma_create_ep()
+ * @ep: the id
+ * @res: what it was made of
+ * @pd: protection domain for the QP, or NULL
+ * @qp_init_attr: attributes of the QP, or NULL
+ *
+ * Return: 0, or -1 with errno; the id is the caller's to destroy.
+ */
+int rdmaep_ep_set(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
+		  struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	if (!qp_init_attr)
+		pd = NULL;
+	if (res->ai_flags & RAI_PASSIVE)
+		return ep_set_passive(ep, pd, qp_init_attr);
+	return ep_set_active(ep, res, pd, qp_init_attr);
+}
+
+/**
  * rdma_create_ep() - make an id and, optionally, its QP
  * @id: where the id goes
  * @res: what rdma_getaddrinfo() has found
@@ -158,22 +189,14 @@ RDMAEP_API int rdma_create_ep(struct rdma_cm_id **id,
 			      struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct rdmaep_id *ep;
-	int ret;
 
 	if (!id || !res)
 		return rdmaep_seterrno(EINVAL);
-	if (!qp_init_attr)
-		pd = NULL;
 
-	ep = ep_create(res, res->ai_flags & RAI_PASSIVE ? pd : NULL);
+	ep = rdmaep_ep_create(res, pd, qp_init_attr, 0);
 	if (!ep)
 		return -1;
-
-	if (res->ai_flags & RAI_PASSIVE)
-		ret = ep_set_passive(ep, pd, qp_init_attr);
-	else
-		ret = ep_set_active(ep, res, pd, qp_init_attr);
-	if (ret) {
+	if (rdmaep_ep_set(ep, res, pd, qp_init_attr)) {
 		rdmaep_id_kill(ep);
 		return -1;
 	}

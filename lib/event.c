@@ -395,6 +395,31 @@ static int channel_read(struct rdmaep_channel *ch, struct rdma_ep_record *rec)
 }
 
 /**
+ * rdmaep_event_make() - make an event of what was read from a channel
+ * @evt: memory for the event, without owner
+ * @ctx: the channel's context
+ * @rec: the record
+ *
+ * Return: 0, or 1 if the program must not see the event, which is freed then.
+ */
+int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
+		      struct rdma_ep_record *rec)
+{
+	struct rdmaep_id *ep = event_claim(evt, ctx, rec);
+
+	if (!ep || rdmaep_event_fill(evt, ep, rec)) {
+		if (!ep && rec->type == RDMA_EP_EVENT_CONNECT_REQUEST)
+			rdmaep_kernel_destroy(ctx, rec->child);
+		rdmaep_event_free(evt);
+		return 1;
+	}
+	/* The ids that a synchronous listener begets are synchronous. */
+	if (evt->child && ep->sync)
+		rdma_migrate_id(&evt->child->id, NULL);
+	return 0;
+}
+
+/**
  * rdma_get_cm_event() - take the next event of a channel
  * @channel: the channel
  * @event: where the event goes; rdma_ack_cm_event() releases it
@@ -410,12 +435,11 @@ RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 	struct rdmaep_channel *ch = to_rdmaep_channel(channel);
 	struct rdma_ep_record rec;
 	struct rdmaep_event *evt;
-	struct rdmaep_id *ep;
 
 	if (!channel || !event)
 		return rdmaep_seterrno(EINVAL);
 
-	for (;;) {
+	do {
 		/* First, so that no event is lost for want of memory. */
 		evt = rdmaep_event_alloc(NULL);
 		if (!evt)
@@ -424,18 +448,7 @@ RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 			rdmaep_event_free(evt);
 			return -1;
 		}
-
-		ep = event_claim(evt, ch->ctx, &rec);
-		if (ep && !rdmaep_event_fill(evt, ep, &rec))
-			break;
-		if (!ep && rec.type == RDMA_EP_EVENT_CONNECT_REQUEST)
-			rdmaep_kernel_destroy(ch->ctx, rec.child);
-		rdmaep_event_free(evt);
-	}
-
-	/* The ids that a synchronous listener begets are synchronous. */
-	if (evt->child && ep->sync)
-		rdma_migrate_id(&evt->child->id, NULL);
+	} while (rdmaep_event_make(evt, ch->ctx, &rec));
 	*event = &evt->event;
 	return 0;
 }
@@ -474,9 +487,18 @@ static int event_result(const struct rdma_cm_event *event)
 	return rdmaep_seterrno(event->status);
 }
 
-static int event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
+/**
+ * rdmaep_event_finish() - end an operation of a synchronous id
+ * @evt: memory for the event, whose owner is @ep
+ * @ep: the id; its id->event becomes the event
+ * @rec: the event's record, or what answers the operation in its place
+ *
+ * Return: as rdmaep_wait_end()
+ */
+int rdmaep_event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
 			struct rdma_ep_record *rec)
 {
+	rdmaep_event_drop_current(&ep->id);
 	/* Accepting a datagram request, for one, ends with nothing to report. */
 	if (!rec->size || rec->type == RDMA_EP_EVENT_NONE) {
 		rdmaep_id_update(ep, rec);
@@ -538,8 +560,7 @@ int rdmaep_wait_end(struct rdmaep_wait *wait, struct rdmaep_id *ep, int ret)
 	}
 
 	rdmaep_record_read(&wait->rec);
-	rdmaep_event_drop_current(&ep->id);
-	return event_finish(wait->evt, ep, &wait->rec);
+	return rdmaep_event_finish(wait->evt, ep, &wait->rec);
 }
 
 /**
@@ -563,6 +584,5 @@ int rdmaep_wait_next(struct rdmaep_id *ep)
 		rdmaep_event_free(evt);
 		return -1;
 	}
-	rdmaep_event_drop_current(&ep->id);
-	return event_finish(evt, ep, &rec);
+	return rdmaep_event_finish(evt, ep, &rec);
 }

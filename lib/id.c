@@ -337,8 +337,12 @@ void rdmaep_kernel_destroy(struct rdmaep_ctx *ctx, uint32_t handle)
 	rdmaep_call_quiet(ctx, RDMA_EP_DESTROY, &cmd);
 }
 
-/* The endpoint is gone: release all that belongs to the id. */
-static void id_release(struct rdmaep_id *ep)
+/**
+ * rdmaep_id_release() - release all that belongs to an id
+ * @ep: the id, whose endpoint is gone
+ * @nowait: do not wait for other threads to acknowledge its events
+ */
+void rdmaep_id_release(struct rdmaep_id *ep, bool nowait)
 {
 	struct rdma_route *route = &ep->id.route;
 	struct rdmaep_ctx *ctx = ep->ctx;
@@ -346,7 +350,8 @@ static void id_release(struct rdmaep_id *ep)
 
 	id_bury(ep);
 	rdmaep_event_drop_current(&ep->id);
-	rdmaep_event_wait_acked(ep, 0);
+	if (!nowait)
+		rdmaep_event_wait_acked(ep, 0);
 
 	rdmaep_channel_close_own(&ep->own);
 	if (ep->dev)
@@ -377,7 +382,7 @@ static void id_release(struct rdmaep_id *ep)
 void rdmaep_id_kill(struct rdmaep_id *ep)
 {
 	rdmaep_kernel_destroy(ep->ctx, ep->handle);
-	id_release(ep);
+	rdmaep_id_release(ep, false);
 }
 
 /**
@@ -546,7 +551,7 @@ RDMAEP_API int rdma_destroy_id(struct rdma_cm_id *id)
 	if (rdmaep_call(ep->ctx, RDMA_EP_DESTROY, &cmd) && errno != ENOENT)
 		return -1;
 	id_keep_files(ep, cmd.out_idle);
-	id_release(ep);
+	rdmaep_id_release(ep, false);
 	return 0;
 }
 

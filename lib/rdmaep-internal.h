@@ -259,6 +259,7 @@ bool rdmaep_cqs_flush(struct rdmaep_device *dev);
  * @groups: multicast groups. Under rdmaep_lock.
  * @addrinfo: result of rdma_resolve_addrinfo(). Under rdmaep_lock.
  * @addrinfo_cookie: argument of the event that announces it
+ * @batch: its place in the call that connects many
  * @by_service: the last rdma_resolve_addrinfo() asked for service records,
  *	which the kernel keeps
  */
@@ -295,6 +296,7 @@ struct rdmaep_id {
 	struct rdmaep_group *groups;
 	struct rdma_addrinfo *addrinfo;
 	uint64_t addrinfo_cookie;
+	int batch;
 	bool by_service;
 };
 
@@ -325,6 +327,7 @@ int rdmaep_id_update(struct rdmaep_id *ep, const struct rdma_ep_record *rec);
 struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 				  const struct rdma_ep_record *rec);
 void rdmaep_kernel_destroy(struct rdmaep_ctx *ctx, uint32_t handle);
+void rdmaep_id_release(struct rdmaep_id *ep, bool nowait);
 void rdmaep_id_kill(struct rdmaep_id *ep);
 
 /*
@@ -359,6 +362,10 @@ struct rdmaep_event *rdmaep_event_alloc(struct rdmaep_id *owner);
 void rdmaep_event_free(struct rdmaep_event *evt);
 int rdmaep_event_fill(struct rdmaep_event *evt, struct rdmaep_id *ep,
 		      struct rdma_ep_record *rec);
+int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
+		      struct rdma_ep_record *rec);
+int rdmaep_event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
+			struct rdma_ep_record *rec);
 void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group);
 void rdmaep_event_drop_current(struct rdma_cm_id *id);
 
@@ -393,6 +400,20 @@ size_t rdmaep_addr_size(const struct sockaddr *addr);
  */
 
 int rdmaep_establish_qp(struct rdmaep_id *ep);
+int rdmaep_connect_start(struct rdmaep_id *ep,
+			 const struct rdma_conn_param *param);
+int rdmaep_connect_wait(struct rdmaep_id *ep);
+
+/*
+ * ep.c
+ */
+
+struct rdmaep_id *rdmaep_ep_create(const struct rdma_addrinfo *res,
+				   struct ibv_pd *pd,
+				   const struct ibv_qp_init_attr *qp_init_attr,
+				   uint32_t flags);
+int rdmaep_ep_set(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
+		  struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 
 /*
  * qp.c
