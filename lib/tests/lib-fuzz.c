@@ -291,8 +291,10 @@ ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
 {
 	static const uint8_t good[] = { 1, 0x81, 0, 0, 0, 0 };
+	static const uint8_t types[] = { 2, 3, 0x10, 0x10 };
 	uint8_t how = take();
 	uint8_t *p = buf;
+	size_t i;
 
 	(void)fd;
 	(void)flags;
@@ -306,6 +308,11 @@ ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
 		memcpy(p + 8, &asked_tid, sizeof(asked_tid));
 		if (how & 0x40)	/* of whole entries */
 			p[6] = 16 + 72 * (how >> 2 & 3), p[7] = 0;
+	}
+	/* addresses and paths, which is what an entry is mostly about */
+	for (i = 0; len % 72 == 0 && how & 0x20 && i < len; i += 72) {
+		p[i + 4] = types[p[i + 4] & 3];
+		p[i + 5] = 0;
 	}
 	return len;
 }
