@@ -50,6 +50,7 @@ const char *trace_command(unsigned int number)
 	COMMAND(RDMA_EP_WRITE_EVENT, "write event");
 	COMMAND(RDMA_EP_RESOLVE_SERVICE, "resolve service");
 	COMMAND(RDMA_EP_QUERY_SERVICES, "query services");
+	COMMAND(RDMA_EP_DESTROY_MANY, "destroy many");
 #undef COMMAND
 	}
 	return NULL;
