@@ -394,6 +394,18 @@ static int channel_read(struct rdmaep_channel *ch, struct rdma_ep_record *rec)
 	return 0;
 }
 
+/*
+ * Without a channel of its own the new id would be left with its listener's,
+ * which goes when the listener does.
+ */
+static void refuse_request(struct rdmaep_event *evt)
+{
+	struct rdma_cm_id *id = &evt->child->id;
+
+	rdmaep_event_free(evt);
+	rdma_destroy_id(id);
+}
+
 /**
  * rdmaep_event_make() - make an event of what was read from a channel
  * @evt: memory for the event, without owner
@@ -414,8 +426,10 @@ int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
 		return 1;
 	}
 	/* The ids that a synchronous listener begets are synchronous. */
-	if (evt->child && ep->sync)
-		rdma_migrate_id(&evt->child->id, NULL);
+	if (evt->child && ep->sync && rdma_migrate_id(&evt->child->id, NULL)) {
+		refuse_request(evt);
+		return 1;
+	}
 	return 0;
 }
 
