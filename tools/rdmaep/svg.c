@@ -64,7 +64,7 @@ static void legend(const struct picture *p)
 	/* two phases share a name and a colour */
 	int phase, x = LEFT;
 
-	for (phase = 1; phase < PHASES; phase++) {
+	for (phase = 0; phase < PHASES; phase++) {
 		if (phase == PHASE_ACCEPT)
 			continue;
 		fprintf(p->f, "<rect x='%d' y='36' width='12' height='12' fill='%s'/>", x,

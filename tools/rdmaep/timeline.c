@@ -12,7 +12,7 @@
 #include "timeline.h"
 
 const char *const phase_names[PHASES] = {
-	[PHASE_NONE] = "",
+	[PHASE_NONE] = "between",
 	[PHASE_ADDRESS] = "address",
 	[PHASE_ROUTE] = "route",
 	[PHASE_PREPARE] = "prepare",
