@@ -24,6 +24,8 @@
  * @warmup: connections before those that count
  * @threads: pairs of threads, or of processes
  * @procs: the two ends are processes, not threads
+ * @batch: connections: so many at a time, by the calls of <rdmaep.h>; 0: one
+ *	at a time, by those of librdmacm
  * @own: connections: PD and CQs of our own, kept
  * @qp: connections: with queue pairs
  * @sync: endpoints: without channel
@@ -37,6 +39,7 @@ struct bench {
 	int count;
 	int warmup;
 	int threads;
+	int batch;
 	bool procs;
 	bool own;
 	bool qp;

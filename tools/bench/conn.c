@@ -10,6 +10,7 @@
  * two ends and from those of earlier connections: ib_cm refuses a number that
  * it knows as a stale connection.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <rdmaep.h>
 
 #include "cmbench.h"
 
@@ -129,7 +132,8 @@ static struct rdma_cm_id *server_listen(struct pair *p, struct res *res)
 	check(!rdma_create_ep(&id, ai, res->pd, p->b->qp ? &attr : NULL),
 	      "rdma_create_ep (passive)");
 	rdma_freeaddrinfo(ai);
-	check(!rdma_listen(id, 16), "rdma_listen");
+	check(!rdma_listen(id, p->b->batch > 16 ? p->b->batch : 16),
+	      "rdma_listen");
 	return id;
 }
 
@@ -167,6 +171,26 @@ static void serve_one(struct pair *p, struct rdma_cm_id *listener, bool counts)
 		p->server[i].ns[p->server[i].n++] = end[i] - t;
 }
 
+/* Accept as many as come together, then see them go. */
+static void serve_batch(struct pair *p, struct rdma_cm_id *listener)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = 1, .initiator_depth = 1,
+	};
+	struct rdma_cm_id **ids = zalloc(p->b->batch * sizeof(*ids));
+	int i;
+
+	for (i = 0; i < p->b->batch; i++) {
+		check(!rdma_get_request(listener, &ids[i]), "rdma_get_request");
+		check(!rdma_accept(ids[i], &param), "rdma_accept");
+	}
+	for (i = 0; i < p->b->batch; i++) {
+		wait_for_hangup(ids[i]);
+		rdma_destroy_ep(ids[i]);
+	}
+	free(ids);
+}
+
 static void *serve(void *arg)
 {
 	struct pair *p = arg;
@@ -175,7 +199,10 @@ static void *serve(void *arg)
 	int i;
 
 	sem_post(p->listening);
-	for (i = 0; i < p->b->warmup + p->b->count; i++)
+	for (i = 0; p->b->batch && i < p->b->warmup + p->b->count;
+	     i += p->b->batch)
+		serve_batch(p, listener);
+	for (; i < p->b->warmup + p->b->count; i++)
 		serve_one(p, listener, i >= p->b->warmup);
 	rdma_destroy_ep(listener);
 	return NULL;
@@ -214,6 +241,58 @@ static void call_one(struct pair *p, struct rdma_addrinfo *ai, struct res *res)
 	step_end(&p->client[DESTROY], t);
 }
 
+/* The functions of <rdmaep.h>, which librdmacm does not have */
+struct many {
+	typeof(rdmaep_create_ep_many) *create;
+	typeof(rdmaep_connect_many) *connect;
+	typeof(rdmaep_destroy_ep_many) *destroy;
+};
+
+static void many_load(struct many *many)
+{
+	*(void **)&many->create = dlsym(RTLD_DEFAULT, "rdmaep_create_ep_many");
+	*(void **)&many->connect = dlsym(RTLD_DEFAULT, "rdmaep_connect_many");
+	*(void **)&many->destroy = dlsym(RTLD_DEFAULT, "rdmaep_destroy_ep_many");
+	check(many->create && many->connect && many->destroy,
+	      "the calls of <rdmaep.h>");
+}
+
+static void call_batch(struct pair *p, struct rdma_addrinfo *ai,
+		       struct res *res)
+{
+	int n = p->b->batch, i;
+	struct rdmaep_ep_attr *attr = zalloc(n * sizeof(*attr));
+	struct rdma_cm_id **ids = zalloc(n * sizeof(*ids));
+	struct ibv_qp_init_attr qp;
+	uint64_t t = now_ns();
+	struct many many;
+
+	many_load(&many);
+	qp_attr_init(p->b, &qp, res);
+	for (i = 0; i < n; i++)
+		attr[i] = (struct rdmaep_ep_attr){ ai, res->pd, &qp };
+	check(many.create(ids, attr, n, NULL) == n, "rdmaep_create_ep_many");
+	t = step_end(&p->client[CREATE], t);
+	check(many.connect(ids, NULL, n, NULL) == n, "rdmaep_connect_many");
+	t = step_end(&p->client[CONNECT], t);
+	check(!many.destroy(ids, n, 0), "rdmaep_destroy_ep_many");
+	step_end(&p->client[DESTROY], t);
+	free(attr);
+	free(ids);
+}
+
+/* Make @n connections, or as many more as make the last batch full. */
+static void call_all(struct pair *p, struct rdma_addrinfo *ai, struct res *res,
+		     int n)
+{
+	int i;
+
+	for (i = 0; p->b->batch && i < n; i += p->b->batch)
+		call_batch(p, ai, res);
+	for (; i < n; i++)
+		call_one(p, ai, res);
+}
+
 static void *call(void *arg)
 {
 	struct pair *p = arg;
@@ -225,14 +304,12 @@ static void *call(void *arg)
 	sem_wait(p->listening);
 	res_create(p->b, &res);
 	ai = address(p->b, p->b->port + p->index, 0);
-	for (i = 0; i < p->b->warmup; i++)
-		call_one(p, ai, &res);
+	call_all(p, ai, &res, p->b->warmup);
 	for (i = 0; i < CLIENT_STEPS; i++)
 		p->client[i].n = 0;
 
 	start = now_ns();
-	for (i = 0; i < p->b->count; i++)
-		call_one(p, ai, &res);
+	call_all(p, ai, &res, p->b->count);
 	p->total_ns = now_ns() - start;
 	rdma_freeaddrinfo(ai);
 	return NULL;
@@ -275,7 +352,7 @@ static void report(const struct bench *b, struct pair *pairs)
 			step_merge(&all[CLIENT_STEPS + j],
 				   &pairs[i].server[j]);
 	}
-	result_begin(b, !b->qp ? "cm" : b->own ? "ep-own" : "ep");
+	result_begin(b, b->batch ? "ep-batch" : !b->qp ? "cm" : b->own ? "ep-own" : "ep");
 	result_number("threads", b->threads);
 	result_number("procs", b->procs ? 2 : 1);
 	result_number("ns_per_conn", (double)longest / b->count / b->threads);

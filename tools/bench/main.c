@@ -2,8 +2,9 @@
 /*
  * cmbench: how fast is a connection manager?
  *
- * It uses nothing but the public API of <rdma/rdma_cma.h>, so one binary runs
- * on librdmacm and, with LD_LIBRARY_PATH, on this project's library.
+ * It needs nothing but the public API of <rdma/rdma_cma.h>, so one binary runs
+ * on librdmacm and, with LD_LIBRARY_PATH, on this project's library. What it
+ * uses of <rdmaep.h> it looks for at run time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +29,7 @@ static const char help[] =
 "  kill      kill a process that holds COUNT connections\n"
 "  storm     read COUNT events that are there\n"
 "\n"
+"  -B N      ep: N connections at a time, by the calls of <rdmaep.h>\n"
 "  -a ADDR   local address of an RDMA device (10.77.0.1)\n"
 "  -c COUNT  (200)\n"
 "  -l LABEL  to print with the result\n"
@@ -179,8 +181,11 @@ static void parse(struct bench *b, int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "a:c:l:nop:Pst:w:")) != -1) {
+	while ((opt = getopt(argc, argv, "B:a:c:l:nop:Pst:w:")) != -1) {
 		switch (opt) {
+		case 'B':
+			b->batch = atoi(optarg);
+			break;
 		case 'a':
 			b->addr = optarg;
 			break;
@@ -218,10 +223,15 @@ static void parse(struct bench *b, int argc, char **argv)
 	}
 	b->sin.sin_family = AF_INET;
 	if (inet_pton(AF_INET, b->addr, &b->sin.sin_addr) != 1 ||
-	    b->count < 1 || b->threads < 1 || b->warmup < 0) {
+	    b->count < 1 || b->threads < 1 || b->warmup < 0 || b->batch < 0) {
 		fputs(help, stderr);
 		exit(2);
 	}
+}
+
+static int round_up(int n, int to)
+{
+	return (n + to - 1) / to * to;
 }
 
 int main(int argc, char **argv)
@@ -251,6 +261,11 @@ int main(int argc, char **argv)
 			continue;
 		parse(&b, argc - 1, argv + 1);
 		b.qp = !strcmp(name, "ep");
+		/* Whole batches, so that the two ends count alike. */
+		if (b.batch) {
+			b.count = round_up(b.count, b.batch);
+			b.warmup = round_up(b.warmup, b.batch);
+		}
 		/* That benchmark is about the limit. */
 		if (benches[i].run != bench_limit)
 			raise_limits();
