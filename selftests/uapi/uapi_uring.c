@@ -620,6 +620,28 @@ TEST_F(uring, destroying_ends_the_wait)
 	EXPECT_NE(tag[0], tag[1]);
 }
 
+/* Linux does not pass IORING_OP_ASYNC_CANCEL on to the file: the wait goes on. */
+TEST_F(uring, async_cancel_does_nothing)
+{
+	struct io_uring_sqe *sqe;
+	struct rdma_ep_wait wait;
+	uint64_t tag = 0;
+	uint32_t ep;
+
+	do_ok(try_create(self->fd, PS_TCP, -1, 0, &ep));
+	wait = wait_arg(ep, &self->rec);
+	pend(_metadata, &self->ring, self->fd, &wait);
+	sqe = io_uring_get_sqe(&self->ring);
+	io_uring_prep_cancel64(sqe, ep, 0);
+	sqe->user_data = 0xca;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_EQ(-ENOENT, reap(&self->ring, &tag, END_MS));
+	EXPECT_EQ(0xca, tag);
+	do_ok(try_write_event(self->fd, ep, 0, 1));
+	do_ok(reap(&self->ring, &tag, END_MS));
+	EXPECT_EQ(ep, tag);
+}
+
 /* Files that can serve again are told, as by ioctl(2) */
 TEST_F(uring, destroy_looks_at_files)
 {
