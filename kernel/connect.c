@@ -3,6 +3,7 @@
  * Connections: listen, connect, accept, establish, reject, disconnect.
  */
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <rdma/ib_cm.h>
 
@@ -431,6 +432,38 @@ int rdma_ep_reject(struct rdma_ep_call *call)
 	return ret;
 }
 
+static bool rdma_ep_is_overdue(struct rdma_ep *ep)
+{
+	return (u32)ktime_get_seconds() - READ_ONCE(ep->conn->disconnect_s) >= RDMA_EP_DISCONNECT_S;
+}
+
+/*
+ * rdma_disconnect() does not tell when its message could not be sent, and no
+ * event comes then: nobody may wait for it for ever, or look for it in vain.
+ */
+void rdma_ep_overdue_work(struct work_struct *work)
+{
+	struct rdma_ep_ctx *ctx =
+		container_of(to_delayed_work(work), struct rdma_ep_ctx, overdue_work);
+	unsigned long handle;
+	struct rdma_ep *ep;
+	bool left = false;
+
+	rcu_read_lock();
+	xa_for_each(&ctx->eps, handle, ep) {
+		if (!READ_ONCE(ep->disconnecting) || !kref_get_unless_zero(&ep->kref))
+			continue;
+		if (rdma_ep_is_overdue(ep))
+			rdma_ep_give_up_disconnect(ep);
+		else
+			left = true;
+		rdma_ep_put(ep);
+	}
+	rcu_read_unlock();
+	if (left)
+		queue_delayed_work(rdma_ep_wq, &ctx->overdue_work, RDMA_EP_DISCONNECT_TIMEOUT / 3);
+}
+
 /*
  * Only from a connection that stands will an event come. rdma_cm answers a
  * disconnect that is not needed with EINVAL, or not at all.
@@ -446,6 +479,12 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		send = !ep->disconnecting;
 		/* Set first: the event may come before rdma_disconnect() returns. */
 		ep->disconnecting = ep->qp_type != IB_QPT_UD;
+		if (send && ep->disconnecting) {
+			ep->conn->disconnect_s = ktime_get_seconds();
+			if (!delayed_work_pending(&ep->ctx->overdue_work))
+				queue_delayed_work(rdma_ep_wq, &ep->ctx->overdue_work,
+						   RDMA_EP_DISCONNECT_TIMEOUT);
+		}
 		ep->disconnected = true;
 		break;
 	case RDMA_EP_STATE_ACCEPTING:

@@ -49,6 +49,7 @@ static int rdma_ep_open(struct inode *inode, struct file *file)
 	xa_init_flags(&ctx->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&ctx->ev_lock);
 	INIT_LIST_HEAD(&ctx->channels);
+	INIT_DELAYED_WORK(&ctx->overdue_work, rdma_ep_overdue_work);
 	rdma_ep_uring_init(ctx);
 	file->private_data = ctx;
 	rdma_ep_count(ctx, RDMA_EP_COUNT_CTX_OPENED);
@@ -72,6 +73,7 @@ static int rdma_ep_close(struct inode *inode, struct file *file)
 
 	rdma_ep_uring_exit(ctx);
 	rdma_ep_close_all(ctx);
+	cancel_delayed_work_sync(&ctx->overdue_work);
 	rdma_ep_count(ctx, RDMA_EP_COUNT_CTX_CLOSED);
 	rdma_ep_ctx_put(ctx);
 	return 0;

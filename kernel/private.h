@@ -61,6 +61,7 @@ struct rdma_ep_group;
  *	endpoints and channels, and what struct rdma_ep says it guards
  * @channels: its channels that are open (@ev_lock)
  * @last_channel: number given out last to a channel (@ev_lock)
+ * @overdue_work: gives up disconnects of which nothing is heard
  * @dead: the file is closed (@ev_lock)
  * @uring_lock: guards @uring_reqs; outside of @ev_lock
  * @uring_reqs: calls through io_uring that wait, where the kernel does not
@@ -79,6 +80,7 @@ struct rdma_ep_ctx {
 	spinlock_t ev_lock; /* innermost but for the xarray's */
 	struct list_head channels;
 	u32 last_channel;
+	struct delayed_work overdue_work;
 	bool dead;
 	spinlock_t uring_lock;
 	struct list_head uring_reqs;
@@ -164,11 +166,13 @@ struct rdma_ep_event_more {
  * @outcome: how the attempt went, if there was no memory to say more
  * @disconnected: it ended
  * @timewait: its queue pair may be used again
+ * @disconnect_s: when rdma_disconnect() was called, in s of CLOCK_MONOTONIC
  */
 struct rdma_ep_conn {
 	struct rdma_ep_event outcome;
 	struct rdma_ep_event disconnected;
 	struct rdma_ep_event timewait;
+	u32 disconnect_s;
 };
 
 /* Events that end the wait for an operation, as bits. */
@@ -520,7 +524,8 @@ int rdma_ep_wait(struct rdma_ep_call *call);
  * is mute; but not if it had no memory for the disconnect itself, which
  * rdma_disconnect() keeps to itself.
  */
-#define RDMA_EP_DISCONNECT_TIMEOUT (90 * HZ)
+#define RDMA_EP_DISCONNECT_S	   rdma_ep_test_patience(90)
+#define RDMA_EP_DISCONNECT_TIMEOUT (RDMA_EP_DISCONNECT_S * HZ)
 
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);
@@ -550,6 +555,7 @@ int rdma_ep_accept(struct rdma_ep_call *call);
 int rdma_ep_establish(struct rdma_ep_call *call);
 int rdma_ep_reject(struct rdma_ep_call *call);
 int rdma_ep_disconnect(struct rdma_ep_call *call);
+void rdma_ep_overdue_work(struct work_struct *work);
 int rdma_ep_notify(struct rdma_ep_call *call);
 void rdma_ep_deadline_free(struct rdma_ep *ep);
 int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms);

@@ -72,6 +72,19 @@ bool rdma_ep_test_should_fail(void)
 	return rdma_ep_test_allocs < 32 && rdma_ep_test_mask & BIT(rdma_ep_test_allocs++);
 }
 
+static u32 rdma_ep_test_seconds;
+
+/**
+ * rdma_ep_test_patience - how long to wait for something
+ * @seconds: usually
+ *
+ * Return: that, or what a test has set.
+ */
+unsigned int rdma_ep_test_patience(unsigned int seconds)
+{
+	return READ_ONCE(rdma_ep_test_seconds) ?: seconds;
+}
+
 /**
  * rdma_ep_test_add - objects have come or gone
  * @object: of which kind
@@ -237,6 +250,8 @@ long rdma_ep_test_ioctl(struct rdma_ep_ctx *ctx, unsigned int cmd, void __user *
 		break;
 	case RDMA_EP_TEST_COUNT:
 		return rdma_ep_test_count(uarg);
+	case RDMA_EP_TEST_PATIENCE:
+		return get_user(rdma_ep_test_seconds, (u32 __user *)uarg);
 	default:
 		return -ENOTTY;
 	}

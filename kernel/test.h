@@ -76,9 +76,19 @@ struct rdma_ep_test_count {
 	__u32 events;
 };
 
-#define RDMA_EP_TEST_EVENT _IO(RDMA_EP_IOC_TYPE, 0xf0)
-#define RDMA_EP_TEST_STATE _IO(RDMA_EP_IOC_TYPE, 0xf1)
-#define RDMA_EP_TEST_COUNT _IO(RDMA_EP_IOC_TYPE, 0xf2)
+/**
+ * struct rdma_ep_test_patience - ioctl(RDMA_EP_TEST_PATIENCE)
+ * @seconds: how long to wait for the end of a connection, 0 for as long as
+ *	any other build of the module does
+ */
+struct rdma_ep_test_patience {
+	__u32 seconds;
+};
+
+#define RDMA_EP_TEST_EVENT    _IO(RDMA_EP_IOC_TYPE, 0xf0)
+#define RDMA_EP_TEST_STATE    _IO(RDMA_EP_IOC_TYPE, 0xf1)
+#define RDMA_EP_TEST_COUNT    _IO(RDMA_EP_IOC_TYPE, 0xf2)
+#define RDMA_EP_TEST_PATIENCE _IO(RDMA_EP_IOC_TYPE, 0xf3)
 
 #ifdef __KERNEL__
 
@@ -97,6 +107,7 @@ enum rdma_ep_test_object {
 void rdma_ep_test_init(void);
 void rdma_ep_test_exit(void);
 bool rdma_ep_test_should_fail(void);
+unsigned int rdma_ep_test_patience(unsigned int seconds);
 void rdma_ep_test_add(enum rdma_ep_test_object object, int n);
 long rdma_ep_test_ioctl(struct rdma_ep_ctx *ctx, unsigned int cmd, void __user *uarg);
 
@@ -113,6 +124,11 @@ static inline void rdma_ep_test_exit(void)
 static inline bool rdma_ep_test_should_fail(void)
 {
 	return false;
+}
+
+static inline unsigned int rdma_ep_test_patience(unsigned int seconds)
+{
+	return seconds;
 }
 
 static inline void rdma_ep_test_add(enum rdma_ep_test_object object, int n)

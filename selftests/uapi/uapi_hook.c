@@ -618,4 +618,90 @@ TEST_F(hook, connection_without_memory)
 	EXPECT_EQ(0, fail_handler(false));
 }
 
+static int set_patience(int fd, uint32_t seconds)
+{
+	struct rdma_ep_test_patience cmd = { .seconds = seconds };
+
+	return ep_ioctl(fd, RDMA_EP_TEST_PATIENCE, &cmd);
+}
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, strlen(text));
+	close(fd);
+	return n == (ssize_t)strlen(text) ? 0 : -EIO;
+}
+
+static int arm_fault(int fd, unsigned int nth)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", nth);
+
+	return pwrite(fd, text, n, 0) == n ? 0 : -errno;
+}
+
+/* An allocation of the call fails, if there are so many: then @met is true */
+static int disconnect_without(int fd, uint32_t ep, unsigned int nth, bool *met)
+{
+	int fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	char text[16] = "";
+	int ret;
+
+	if (fail_fd < 0 || arm_fault(fail_fd, nth))
+		return -ENOSYS;
+	ret = try_disconnect(fd, ep, 0, NULL);
+	*met = pread(fail_fd, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+	if (arm_fault(fail_fd, 0))
+		*met = false;	/* that one took the fault */
+	close(fail_fd);
+	return ret;
+}
+
+/*
+ * rdma_disconnect() reports success when there was no memory for its message,
+ * and no event comes: then the module makes one.
+ */
+TEST_F(hook, disconnect_without_memory)
+{
+	struct rdma_ep_record rec;
+	unsigned int nth, lost = 0;
+	bool met = true;
+
+	if (self->ctx.fd < 0)
+		return;
+	if (write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", "N"))
+		SKIP(return, "the kernel has no fault injection");
+	write_file("/sys/kernel/debug/failslab/verbose", "0");
+	write_file("/sys/kernel/debug/fail_usercopy/verbose", "0");
+	do_ok(set_patience(self->fd, 1));
+	for (nth = 1; met && nth < 50; nth++) {
+		struct situation s = { .family = AF_INET, .ps = PS_TCP };
+		int ret;
+
+		make_connected(_metadata, self->fd, &s);
+		ret = disconnect_without(self->fd, s.active, nth, &met);
+		ASSERT_NE(-ENOSYS, ret);
+		if (!ret) {
+			do_ok(try_disconnect(self->fd, s.passive, 0, NULL));
+			wait_event(_metadata, self->fd, s.active,
+				   RDMA_EP_EVENT_DISCONNECTED, &rec);
+			lost += rec.status == -ETIMEDOUT;
+			EXPECT_EQ(RDMA_EP_STATE_DISCONNECTED,
+				  ep_state(_metadata, self->fd, s.active));
+		}
+		do_ok(try_destroy(self->fd, s.active));
+		do_ok(try_destroy(self->fd, s.passive));
+		do_ok(try_destroy(self->fd, s.listener));
+	}
+	do_ok(set_patience(self->fd, 0));
+	EXPECT_GT(50, nth);
+	TH_LOG("%u allocations, without %u of them rdma_cm says nothing",
+	       nth - 2, lost);
+}
+
 TEST_HARNESS_MAIN

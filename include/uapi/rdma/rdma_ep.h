@@ -799,8 +799,9 @@ struct rdma_ep_reject {
  * @record_uptr: with RDMA_EP_F_WAIT: address for the event's record
  *
  * Idempotent: 0 when the peer, or an earlier call, went first.
- * Completes with DISCONNECTED or DEVICE_REMOVAL. If there is nothing to wait
- * for, RDMA_EP_F_WAIT answers with RDMA_EP_EVENT_NONE. Follows
+ * Completes with DISCONNECTED or DEVICE_REMOVAL; with DISCONNECTED and the
+ * status -ETIMEDOUT after 90 to 120 s if nothing was heard. If there is
+ * nothing to wait for, RDMA_EP_F_WAIT answers with RDMA_EP_EVENT_NONE. Follows
  * rdma_disconnect(3).
  */
 struct rdma_ep_disconnect {
