@@ -25,6 +25,7 @@
 
 #define MAX_IDS		8
 #define MAX_CHANNELS	3
+#define NOBODY		UINT64_MAX	/* a serial number that no endpoint has */
 
 static const uint8_t *input;
 static size_t left;
@@ -53,7 +54,11 @@ static void take_bytes(void *dst, size_t len)
 
 static int device_fd = -1;
 static uint64_t last_serial;
-static uint32_t last_handle;
+static uint64_t first_serial;		/* of this run, less one */
+static uint64_t listening[16];
+static size_t num_listening;
+
+/* Handles are serial numbers, so that one leads to the other. */
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -86,9 +91,23 @@ int __wrap_open(const char *path, int flags, ...)
 	return __real_open(path, flags, mode);
 }
 
-/* A request comes only where a program looks for one; no serial number comes twice */
-static size_t fill_record(struct rdma_ep_record *rec, bool may_be_request)
+static bool is_listening(uint64_t serial)
 {
+	size_t i;
+
+	for (i = 0; i < num_listening; i++)
+		if (listening[i] == serial)
+			return true;
+	return false;
+}
+
+/*
+ * A request comes only to a listener, and no serial number comes twice.
+ * @serial: of the endpoint that was asked for an event, 0 for any
+ */
+static size_t fill_record(struct rdma_ep_record *rec, uint64_t serial)
+{
+	uint64_t made = last_serial - first_serial;
 	uint8_t how = take();
 
 	memset(rec, 0, sizeof(*rec));
@@ -102,13 +121,18 @@ static size_t fill_record(struct rdma_ep_record *rec, bool may_be_request)
 	rec->type = how & 0x20 ? take() : how % 19;
 	rec->size = how & 0x10 ? take() * 8 : sizeof(*rec);
 	rec->status = take() & 3 ? 0 : -(int)take();
-	if (rec->type == RDMA_EP_EVENT_CONNECT_REQUEST && !may_be_request)
+	rec->serial = first_serial + 1 + take() % (made ?: 1);
+	if (serial)
+		rec->serial = serial;
+	else if (how & 8)
+		rec->serial += 1000;	/* nobody's */
+	if (rec->type == RDMA_EP_EVENT_CONNECT_REQUEST &&
+	    !is_listening(rec->serial))
 		rec->type = RDMA_EP_EVENT_CONNECT_ERROR;
-	rec->serial = how & 8 ? take() : 1 + take() % (last_serial ?: 1);
 	if (!(how & 0x80))
 		rec->flags = take();
 	if (rec->type == RDMA_EP_EVENT_CONNECT_REQUEST) {
-		rec->child = ++last_handle;
+		rec->child = last_serial + 1;
 		rec->child_serial = ++last_serial;
 	}
 	return rec->size < sizeof(*rec) ? rec->size : sizeof(*rec);
@@ -159,16 +183,21 @@ static void answer(unsigned long nr, void *arg)
 		((struct rdma_ep_create_channel *)arg)->out_fd = new_fd();
 		break;
 	case RDMA_EP_CREATE:
-		((struct rdma_ep_create *)arg)->out_ep = ++last_handle;
+		((struct rdma_ep_create *)arg)->out_ep = last_serial + 1;
 		((struct rdma_ep_create *)arg)->out_serial = ++last_serial;
 		if (new_channel)
 			((struct rdma_ep_create *)arg)->channel = new_fd();
 		break;
 	case RDMA_EP_CREATE_EP:
-		((struct rdma_ep_create_ep *)arg)->out_ep = ++last_handle;
+		((struct rdma_ep_create_ep *)arg)->out_ep = last_serial + 1;
 		((struct rdma_ep_create_ep *)arg)->out_serial = ++last_serial;
 		if (new_channel)
 			((struct rdma_ep_create_ep *)arg)->channel = new_fd();
+		break;
+	case RDMA_EP_LISTEN:
+		if (num_listening < sizeof(listening) / sizeof(listening[0]))
+			listening[num_listening++] =
+				((struct rdma_ep_listen *)arg)->ep;
 		break;
 	case RDMA_EP_ATTACH:
 		if (new_channel)
@@ -227,7 +256,8 @@ int __wrap_ioctl(int fd, unsigned long nr, void *arg)
 	record = record_of(nr, arg);
 	if (record)
 		fill_record((struct rdma_ep_record *)(uintptr_t)record,
-			    nr == RDMA_EP_WAIT);
+			    nr == RDMA_EP_WAIT ?
+			    ((struct rdma_ep_wait *)arg)->ep : NOBODY);
 	return 0;
 }
 
@@ -247,7 +277,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 		errno = EAGAIN;
 		return -1;
 	}
-	n = fill_record(buf, true);
+	n = fill_record(buf, 0);
 	return n;
 }
 
@@ -535,6 +565,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	input = data;
 	left = size;
+	first_serial = last_serial;
+	num_listening = 0;
 	memset(channel_fd, 0xff, sizeof(channel_fd));
 	while (left)
 		one_call(take());
