@@ -12,6 +12,9 @@
  * Only allocations in the task of the call are reached: what rdma_cm does in
  * its work queues is not.
  */
+#include <rdma/ib_user_sa.h>
+#include <sys/epoll.h>
+
 #include "rdma_ep_utils.h"
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
@@ -81,6 +84,7 @@ struct trial {
 	bool has_peer;
 	uint32_t ep;		/* what the command is for */
 	uint32_t out;		/* what it made */
+	uint32_t group;
 	struct rdma_ep_record rec;
 	struct rdma_ep_conn_param param;
 	char data[8];
@@ -198,7 +202,16 @@ RUN(run_reject)
 	return try_reject(t->fd, t->ep, 0, t->data, sizeof(t->data));
 }
 
+/*
+ * That ib_cm had no memory for the message, rdma_disconnect() keeps to itself:
+ * who waits here learns of it after 90 s.
+ */
 RUN(run_disconnect)
+{
+	return try_disconnect(t->fd, t->ep, 0, NULL);
+}
+
+RUN(run_disconnect_wait)
 {
 	return try_disconnect(t->fd, t->ep, RDMA_EP_F_WAIT, &t->rec);
 }
@@ -280,6 +293,76 @@ RUN(run_write_event)
 	return try_write_event(t->fd, t->ep, 0, 1);
 }
 
+RUN(run_get_option)
+{
+	uint8_t tos;
+
+	return try_get_option(t->fd, t->ep, RDMA_EP_OPT_TOS, &tos, sizeof(tos));
+}
+
+RUN(run_set_path)
+{
+	struct ib_path_rec_data path = {
+		.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL,
+	};
+
+	return try_set_option(t->fd, t->ep, RDMA_EP_OPT_IB_PATH, &path,
+			      sizeof(path));
+}
+
+RUN(run_leave)
+{
+	return try_leave(t->fd, t->ep, t->group, NULL);
+}
+
+RUN(run_open)
+{
+	int fd = open_ep();
+
+	return fd < 0 ? -errno : close(fd);
+}
+
+RUN(run_poll)
+{
+	struct pollfd p = { .fd = t->channel, .events = POLLIN };
+
+	return poll(&p, 1, 0) < 0 ? -errno : 0;
+}
+
+RUN(run_epoll)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd = epoll_create1(EPOLL_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = epoll_ctl(fd, EPOLL_CTL_ADD, t->channel, &event) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* There is always another descriptor for the trial's end to close */
+RUN(run_close)
+{
+	int fd = dup(t->channel), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = close(t->channel) ? -errno : 0;
+	t->channel = fd;
+	return ret;
+}
+
+RUN(run_close_channel)
+{
+	int chan, ret = try_create_channel(t->fd, 0, &chan);
+
+	if (ret)
+		return ret;
+	ret = try_attach(t->fd, t->ep, chan);
+	return close(chan) ? -errno : ret;
+}
+
 enum need {
 	NEED_NOTHING,
 	NEED_IDLE,
@@ -291,8 +374,10 @@ enum need {
 	NEED_RESPONSE,
 	NEED_ACCEPTING,
 	NEED_CONNECTED,
+	NEED_DISCONNECTED,	/* and nobody has read of it */
 	NEED_EVENT,		/* an event in the channel */
 	NEED_UD,
+	NEED_GROUP,
 };
 
 FIXTURE(fault)
@@ -335,6 +420,7 @@ FAULT(accept, NEED_REQUEST, .final = true);
 FAULT(establish, NEED_RESPONSE, .final = true);
 FAULT(reject, NEED_REQUEST, .final = true);
 FAULT(disconnect, NEED_CONNECTED);
+FAULT(disconnect_wait, NEED_DISCONNECTED);
 FAULT(query, NEED_RESPONSE);
 FAULT(init_qp_attr, NEED_ROUTE);
 FAULT(attach, NEED_IDLE);
@@ -345,6 +431,14 @@ FAULT(notify, NEED_ACCEPTING);
 FAULT(join, NEED_UD);
 FAULT(set_option, NEED_IDLE);
 FAULT(write_event, NEED_IDLE);
+FAULT(get_option, NEED_IDLE);
+FAULT(set_path, NEED_ADDR);
+FAULT(leave, NEED_GROUP, .final = true);
+FAULT(open, NEED_NOTHING);
+FAULT(poll, NEED_EVENT);
+FAULT(epoll, NEED_EVENT);
+FAULT(close, NEED_EVENT);
+FAULT(close_channel, NEED_IDLE);
 
 static void trial_begin(struct __test_metadata *_metadata, struct trial *t,
 			enum need need)
@@ -406,14 +500,28 @@ static void trial_begin(struct __test_metadata *_metadata, struct trial *t,
 		do_ok(try_accept(t->fd, t->ep, 0, &param, NULL));
 		break;
 	case NEED_CONNECTED:
+	case NEED_DISCONNECTED:
 		make_connected(_metadata, t->fd, &t->s);
 		t->ep = t->s.active;
 		peer_start(_metadata, &t->peer, t->fd, t->s.passive);
 		t->has_peer = true;
+		if (need == NEED_CONNECTED)
+			break;
+		do_ok(try_disconnect(t->fd, t->ep, 0, NULL));
+		while (ep_state(_metadata, t->fd, t->ep) !=
+		       RDMA_EP_STATE_DISCONNECTED)
+			usleep(2000);
 		break;
 	case NEED_UD:
+	case NEED_GROUP:
 		do_ok(try_create(t->fd, PS_UDP, -1, 0, &t->ep));
 		do_ok(try_bind(t->fd, t->ep, &host, NULL));
+		if (need == NEED_UD)
+			break;
+		dst = make_addr("239.1.1.5", 0);
+		do_ok(try_join(t->fd, t->ep, 0, &dst, 0, &t->group));
+		wait_event(_metadata, t->fd, t->ep,
+			   RDMA_EP_EVENT_MULTICAST_JOIN, &t->rec);
 		break;
 	}
 }
