@@ -19,6 +19,7 @@
  */
 #include <getopt.h>
 #include <linux/kcov.h>
+#include <rdma/ib_user_sa.h>
 
 #include "../uapi/rdma_ep_utils.h"
 
@@ -33,6 +34,7 @@
 #define BLOCKS		(1 << 14)
 #define MAX_CORPUS	4096
 #define RECENT		16
+#define FILE_PROGRAMS	1024
 #define SLOT_SIZE	4096
 #define STUCK_MS	5		/* after that a call gets a signal */
 
@@ -130,7 +132,7 @@ static uint32_t pick_flags(const struct op *op)
 	uint8_t v = op->arg[A_FLAGS];
 	uint32_t flags = v & 7;
 
-	flags |= (v >> 3 & 3) << 8;
+	flags |= (v >> 3 & 7) << 8;
 	if (v >= 0xe0)
 		flags |= 1u << (v & 0x1f);
 	return flags;
@@ -291,6 +293,34 @@ static void check_record(const struct op *op, const struct rdma_ep_record *rec)
  * Calls. Each makes the struct of one command out of an op.
  */
 
+/*
+ * An allocation is to fail in the system call that comes next, and nowhere
+ * else: without memory for a page of its stack the process would die.
+ */
+static __thread int fail_fd = -1;
+
+static void set_fail(unsigned int nth)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", nth);
+
+	if (fail_fd >= 0 && pwrite(fail_fd, text, n, 0) != n &&
+	    pwrite(fail_fd, text, n, 0) != n)	/* the first took the fault */
+		die("fail-nth cannot be set");
+}
+
+static void fail_begin(const struct op *op)
+{
+	if (op->fail)
+		set_fail(op->fail);
+}
+
+static void fail_end(const struct op *op)
+{
+	if (op->fail)
+		set_fail(0);
+}
+
 struct buffer {
 	union {
 		struct rdma_ep_hdr hdr;
@@ -312,7 +342,9 @@ static int call_ioctl(const struct op *op, unsigned long cmd, void *arg,
 	memset(&buf, op->arg[A_SIZE] & 1 && hdr->size > size ? 0xff : 0,
 	       sizeof(buf));
 	memcpy(&buf, arg, size);
+	fail_begin(op);
 	ret = ioctl(run.fd, cmd, &buf);
+	fail_end(op);
 	memcpy(arg, &buf, size);
 	return ret;
 }
@@ -407,6 +439,19 @@ CALL(call_destroy)
 	};
 
 	CALL_IOCTL(RDMA_EP_DESTROY, &cmd);
+}
+
+CALL(call_destroy_many)
+{
+	uint32_t eps[] = { pick_ep(op), run.ep[1], run.ep[2], 0, run.ep[1] };
+	struct rdma_ep_destroy_many cmd = {
+		.eps_uptr = pick_pointer(op, eps),
+		.count = op->arg[A_LEN] < 0xf0 ?
+			 op->arg[A_LEN] % 6 : pick_value(op->arg[A_VALUE]),
+		.reserved = op->arg[A_VALUE3] == 0xff,
+	};
+
+	CALL_IOCTL(RDMA_EP_DESTROY_MANY, &cmd);
 }
 
 CALL(call_bind)
@@ -692,8 +737,10 @@ static void option(const struct op *op, unsigned long nr)
 	memset(value, op->arg[A_VALUE2], sizeof(value));
 	if (name == RDMA_EP_OPT_CONNECT_TIMEOUT)
 		memset(value + 1, 0, 3);	/* some ms */
-	if (name == RDMA_EP_OPT_IB_PATH)	/* GMP, primary, bidirectional */
-		*(uint32_t *)value = op->arg[A_VALUE2] < 0xc0 ? 0x13 : 0;
+	if (name == RDMA_EP_OPT_IB_PATH)
+		*(uint32_t *)value = op->arg[A_VALUE2] < 0xc0 ?
+				     IB_PATH_GMP | IB_PATH_PRIMARY |
+				     IB_PATH_BIDIRECTIONAL : 0;
 	CALL_IOCTL(nr, &cmd);
 }
 
@@ -756,13 +803,17 @@ CALL(call_read)
 	uint8_t len = op->arg[A_LEN];
 	int channel = run.channel[op->arg[A_CHANNEL] % CHANNELS];
 	const uint8_t *at = (void *)rec;
+	void *to;
 	ssize_t n;
 
 	if (channel < 3)
 		return;
 	memset(rec, 0, sizeof(rec));
-	n = read(channel, (void *)(uintptr_t)pick_pointer(op, rec),
-		 len < 0x80 ? sizeof(rec) : len < 0xf0 ? sizeof(rec[0]) : len);
+	to = (void *)(uintptr_t)pick_pointer(op, rec);
+	fail_begin(op);
+	n = read(channel, to, len < 0x80 ? sizeof(rec) :
+			      len < 0xf0 ? sizeof(rec[0]) : len);
+	fail_end(op);
 	if (op->arg[A_POINTER] >= 0xc0)
 		return;
 	while (n > 0) {
@@ -807,8 +858,11 @@ CALL(call_close_channel)
 /* The context is closed with calls under way; the rest of the program has a new one */
 CALL(call_reopen)
 {
-	int fd = open_ep();
+	int fd;
 
+	fail_begin(op);
+	fd = open_ep();
+	fail_end(op);
 	if (fd < 0)
 		return;
 	dup2(fd, run.fd);
@@ -861,7 +915,9 @@ CALL(call_event)
 		.fail_mask = op->arg[A_VALUE3] < 0xc0 ? 0 : op->arg[A_VALUE3],
 	};
 
+	fail_begin(op);
 	ioctl(run.fd, RDMA_EP_TEST_EVENT, &cmd);
+	fail_end(op);
 }
 
 CALL(call_raw)
@@ -889,6 +945,7 @@ static const struct call {
 	{ "create", call_create, 5 },
 	{ "create_ep", call_create_ep, 6 },
 	{ "destroy", call_destroy, 4 },
+	{ "destroy_many", call_destroy_many, 1 },
 	{ "bind", call_bind, 4 },
 	{ "resolve_addr", call_resolve_addr, 4 },
 	{ "resolve_route", call_resolve_route, 3 },
@@ -976,8 +1033,8 @@ static void parse_line(const char *line, struct program *p)
 /* Programs of a file go to @fn in the order of their numbers */
 static int parse_file(const char *path, void (*fn)(const struct program *p))
 {
-	static struct program p[RECENT];
-	long number[RECENT] = {};
+	static struct program p[FILE_PROGRAMS];
+	static long number[FILE_PROGRAMS];
 	char line[256];
 	int num = 0, i, k;
 	FILE *file = fopen(path, "r");
@@ -985,8 +1042,9 @@ static int parse_file(const char *path, void (*fn)(const struct program *p))
 	if (!file)
 		return -1;
 	memset(p, 0, sizeof(p));
+	memset(number, 0, sizeof(number));
 	while (fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, "program ", 8) && num < RECENT)
+		if (!strncmp(line, "program ", 8) && num < FILE_PROGRAMS)
 			number[num++] = atol(line + 8);
 		else
 			parse_line(line, &p[num ? num - 1 : 0]);
@@ -1062,7 +1120,6 @@ static uint32_t add_coverage(const uint64_t *cover)
 struct worker {
 	pthread_t thread;
 	int index;
-	int fail_fd;
 	uint64_t *cover;
 	const struct op *op;	/* to do, NULL when it is done */
 	uint64_t since_ms;	/* when the call began, 0 for none */
@@ -1072,23 +1129,10 @@ static struct worker workers[THREADS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-static void set_fail(struct worker *w, unsigned int nth)
-{
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%u", nth);
-
-	if (w->fail_fd >= 0 && pwrite(w->fail_fd, text, n, 0) != n)
-		pwrite(w->fail_fd, text, n, 0);	/* that one took the fault */
-}
-
 static void make_call(struct worker *w, const struct op *op)
 {
 	__atomic_store_n(&w->since_ms, now_ms(), __ATOMIC_RELAXED);
-	if (op->fail)
-		set_fail(w, op->fail);
 	calls[op->call].fn(op);
-	if (op->fail)
-		set_fail(w, 0);
 	__atomic_store_n(&w->since_ms, 0, __ATOMIC_RELAXED);
 }
 
@@ -1096,7 +1140,7 @@ static void worker_init(struct worker *w, bool cover)
 {
 	int fd;
 
-	w->fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (!cover)
 		return;
 	fd = open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC);
