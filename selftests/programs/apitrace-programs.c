@@ -567,8 +567,6 @@ void trace_programs(void)
 	} programs[] = {
 		{ "threads", run_threads },
 		{ "epoll", run_epoll },
-		{ "get_request", run_get_request },
-		{ "mix", run_mix },
 		{ "exec", run_exec },
 		{ "migrate", run_migrate_pending },
 		{ "late ack", run_late_ack },
@@ -585,4 +583,11 @@ void trace_programs(void)
 
 	for (i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		scenario(programs[i].run, NULL, "%s", programs[i].name);
+}
+
+/* Synchronous ids with more than one thread */
+void trace_sync(void)
+{
+	scenario(run_get_request, NULL, "get_request");
+	scenario(run_mix, NULL, "mix");
 }

@@ -4,6 +4,9 @@
  *
  * It is linked with librdmacm like any program. What it says on librdmacm and
  * rdma_ucm and what it says on ours are compared by apitrace.sh, line by line.
+ *
+ * In its environment: APITRACE_ONLY, the one scenario to run; APITRACE_S, after
+ * how many s one that does not end is taken to hang.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -87,6 +90,7 @@ void expect_end(void)
 
 bool scenario(void (*run)(const void *arg), const void *arg, const char *fmt, ...)
 {
+	const char *only = getenv("APITRACE_ONLY");
 	int status = 0;
 	va_list args;
 	pid_t pid;
@@ -94,6 +98,8 @@ bool scenario(void (*run)(const void *arg), const void *arg, const char *fmt, ..
 	va_start(args, fmt);
 	vsnprintf(scenario_name, sizeof(scenario_name), fmt, args);
 	va_end(args);
+	if (only && strcmp(only, scenario_name))
+		return true;
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
@@ -422,6 +428,7 @@ int main(int argc, char **argv)
 		{ "arguments", trace_arguments },
 		{ "devices", trace_devices },
 		{ "programs", trace_programs },
+		{ "sync", trace_sync },
 	};
 	size_t i;
 	int j;

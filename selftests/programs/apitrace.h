@@ -100,5 +100,6 @@ void trace_fields(void);
 void trace_arguments(void);
 void trace_devices(void);
 void trace_programs(void);
+void trace_sync(void);
 
 #endif /* APITRACE_H */

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # timeout: 1500
 #
-# A program linked with librdmacm says how the API answers: every call in every state, all fields
-# of ids and events, arguments at their limits, threads. It runs on librdmacm with rdma_ucm and on
-# ours, in one machine. Both must say the same: apitrace.sed makes of what librdmacm says what
-# ours is to say, each rule with its reason.
+# A program linked with librdmacm says how the API answers: all fields of ids and events, arguments
+# at their limits, threads. It runs on librdmacm with rdma_ucm and on ours, in one machine. Both
+# must say the same: apitrace.sed makes of what librdmacm says what ours is to say, each rule with
+# its reason.
 
 # shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/programs/lib.sh
