@@ -135,6 +135,9 @@ static uint32_t pick_flags(const struct op *op)
 	flags |= (v >> 3 & 7) << 8;
 	if (v >= 0xe0)
 		flags |= 1u << (v & 0x1f);
+	/* No signal must come: its frame could be what fails, and end us */
+	if (op->fail)
+		flags &= ~(RDMA_EP_F_WAIT | RDMA_EP_F_RESUME);
 	return flags;
 }
 
@@ -298,6 +301,7 @@ static void check_record(const struct op *op, const struct rdma_ep_record *rec)
  * else: without memory for a page of its stack the process would die.
  */
 static __thread int fail_fd = -1;
+static __thread uint32_t no_wait;	/* a flag for the next command */
 
 static void set_fail(unsigned int nth)
 {
@@ -336,7 +340,8 @@ static int call_ioctl(const struct op *op, unsigned long cmd, void *arg,
 	int ret;
 
 	hdr->size = pick_size(op, size);
-	hdr->flags = pick_flags(op);
+	hdr->flags = pick_flags(op) | no_wait;
+	no_wait = 0;
 	hdr->reason_uptr = op->arg[A_POINTER] == 0xfe ? UPTR(unmapped) :
 							UPTR(&ep_reason);
 	memset(&buf, op->arg[A_SIZE] & 1 && hdr->size > size ? 0xff : 0,
@@ -671,6 +676,7 @@ CALL(call_wait)
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
+	no_wait = op->fail ? RDMA_EP_WAIT_NOWAIT : 0;
 	if (CALL_IOCTL(RDMA_EP_WAIT, &cmd))
 		return;
 	if (cmd.hdr.flags & RDMA_EP_F_NEW_CHANNEL && rec.child)
@@ -808,6 +814,8 @@ CALL(call_read)
 
 	if (channel < 3)
 		return;
+	if (op->fail)
+		fcntl(channel, F_SETFL, O_NONBLOCK);
 	memset(rec, 0, sizeof(rec));
 	to = (void *)(uintptr_t)pick_pointer(op, rec);
 	fail_begin(op);
@@ -1123,6 +1131,7 @@ struct worker {
 	uint64_t *cover;
 	const struct op *op;	/* to do, NULL when it is done */
 	uint64_t since_ms;	/* when the call began, 0 for none */
+	bool armed;		/* an allocation of it is to fail */
 };
 
 static struct worker workers[THREADS];
@@ -1132,7 +1141,9 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static void make_call(struct worker *w, const struct op *op)
 {
 	__atomic_store_n(&w->since_ms, now_ms(), __ATOMIC_RELAXED);
+	__atomic_store_n(&w->armed, op->fail, __ATOMIC_RELAXED);
 	calls[op->call].fn(op);
+	__atomic_store_n(&w->armed, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->since_ms, 0, __ATOMIC_RELAXED);
 }
 
@@ -1207,7 +1218,8 @@ static void *watchdog(void *arg)
 		for (i = 0; i < THREADS; i++) {
 			since = __atomic_load_n(&workers[i].since_ms,
 						__ATOMIC_RELAXED);
-			if (!since || now < since + STUCK_MS * slow())
+			if (!since || now < since + STUCK_MS * slow() ||
+			    __atomic_load_n(&workers[i].armed, __ATOMIC_RELAXED))
 				continue;
 			stuck_calls++;
 			pthread_kill(workers[i].thread, SIGUSR1);
