@@ -79,9 +79,16 @@ static int rdma_ep_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static int rdma_ep_flush(struct file *file, fl_owner_t owner)
+{
+	rdma_ep_uring_flush(file->private_data);
+	return 0;
+}
+
 static const struct file_operations rdma_ep_fops = {
 	.owner = THIS_MODULE,
 	.open = rdma_ep_open,
+	.flush = rdma_ep_flush,
 	.release = rdma_ep_close,
 	.unlocked_ioctl = rdma_ep_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,

@@ -82,7 +82,7 @@ struct rdma_ep_ctx {
 	u32 last_channel;
 	struct delayed_work overdue_work;
 	bool dead;
-	spinlock_t uring_lock;
+	spinlock_t uring_lock; /* outside of ev_lock */
 	struct list_head uring_reqs;
 	struct delayed_work uring_work;
 };
@@ -581,6 +581,7 @@ bool rdma_ep_file_idle(int fd);
 
 /* uring.c */
 void rdma_ep_uring_init(struct rdma_ep_ctx *ctx);
+void rdma_ep_uring_flush(struct rdma_ep_ctx *ctx);
 void rdma_ep_uring_exit(struct rdma_ep_ctx *ctx);
 int rdma_ep_uring_cmd(struct io_uring_cmd *ioucmd, unsigned int issue_flags);
 

@@ -153,10 +153,9 @@ static void rdma_ep_uring_cancel(struct rdma_ep_uring *req)
 		io_uring_cmd_complete_in_task(req->ioucmd, rdma_ep_uring_tw);
 }
 
-static void rdma_ep_uring_look(struct work_struct *work)
+/* End the requests that nobody waits for. Returns whether there are others. */
+static bool rdma_ep_uring_look(struct rdma_ep_ctx *ctx)
 {
-	struct rdma_ep_ctx *ctx =
-		container_of(to_delayed_work(work), struct rdma_ep_ctx, uring_work);
 	struct rdma_ep_uring *req;
 	bool again;
 
@@ -166,7 +165,15 @@ static void rdma_ep_uring_look(struct work_struct *work)
 			rdma_ep_uring_cancel(req);
 	again = !list_empty(&ctx->uring_reqs);
 	spin_unlock(&ctx->uring_lock);
-	if (again)
+	return again;
+}
+
+static void rdma_ep_uring_look_work(struct work_struct *work)
+{
+	struct rdma_ep_ctx *ctx =
+		container_of(to_delayed_work(work), struct rdma_ep_ctx, uring_work);
+
+	if (rdma_ep_uring_look(ctx))
 		queue_delayed_work(rdma_ep_wq, &ctx->uring_work, RDMA_EP_URING_PERIOD);
 }
 
@@ -266,7 +273,14 @@ void rdma_ep_uring_init(struct rdma_ep_ctx *ctx)
 {
 	spin_lock_init(&ctx->uring_lock);
 	INIT_LIST_HEAD(&ctx->uring_reqs);
-	INIT_DELAYED_WORK(&ctx->uring_work, rdma_ep_uring_look);
+	INIT_DELAYED_WORK(&ctx->uring_work, rdma_ep_uring_look_work);
+}
+
+/* A descriptor is closed. If that is since its process ends, so do its requests. */
+void rdma_ep_uring_flush(struct rdma_ep_ctx *ctx)
+{
+	if (!RDMA_EP_URING_TELLS && current->flags & PF_EXITING)
+		rdma_ep_uring_look(ctx);
 }
 
 /* The file is closed. A request would have kept it, so there is none. */
