@@ -178,9 +178,10 @@ inside() {
 	step "purge"
 	in_root dpkg -P "${PACKAGES[@]}"
 	rmmod rdma_ucm
-	# dkms makes itself a key for signing, the first time it is used for anything.
+	# dkms makes itself a key for signing, the first time it is used for anything, and asks rpm
+	# whose the module is, where there is one.
 	left=$(cd $UPPER && find . \( -type f -o -type l \) | grep -vE \
-		'^\./(var/lib/dpkg/|var/lib/dkms/mok\.|var/log/|var/cache/(ldconfig|man|debconf)/|etc/ld\.so\.cache$)' || true
+		'^\./(var/lib/dpkg/|var/lib/dkms/mok\.|root/\.rpmdb/|var/log/|var/cache/(ldconfig|man|debconf)/|etc/ld\.so\.cache$)' || true
 		find /usr/lib/modules -name 'rdma_ep*')
 	[ -z "$left" ] || fail "left behind: $left"
 	! grep -rl rdma_ep /usr/lib/modules/*/modules.* || fail "depmod still knows the module"
