@@ -16,6 +16,10 @@ both_ucmatose() {
 ktap_test "ucmatose -c 8 -C 2" both_ucmatose -c 8 -C 2
 ktap_test "ucmatose -m" both_ucmatose -m -c 4
 ktap_test "ucmatose with all options" both_ucmatose -m -c 4 -t 32 -a 14
+ktap_test "ucmatose bound on both sides" \
+	both ucmatose -b "$MY_IP" -- ucmatose -b "$MY_IP" -s "$MY_IP"
+ktap_test "ucmatose -P ib" \
+	both ucmatose -P ib -b "$MY_IP" -- ucmatose -P ib -s "$MY_IP"
 ktap_test "ucmatose over IPv6" \
 	both ucmatose -c 4 -b "$MY_IP6" -- ucmatose -c 4 -s "$MY_IP6"
 ktap_end
