@@ -433,16 +433,16 @@ static int alloc_events(struct rdmaep_event **evts, int n)
 	return 0;
 }
 
-/* Make events of the records in @buf. Returns how many the program sees. */
+/* Make up to @n events of the records in @buf. Returns how many the program sees. */
 static int make_events(struct rdmaep_channel *ch, const char *buf, size_t len,
-		       struct rdmaep_event **evts, int *used,
+		       struct rdmaep_event **evts, int n, int *used,
 		       struct rdma_cm_event **events)
 {
 	struct rdma_ep_record rec;
 	int made = 0;
 	uint32_t size;
 
-	for (*used = 0; len >= REC_MIN; buf += size, len -= size) {
+	for (*used = 0; *used < n && len >= REC_MIN; buf += size, len -= size) {
 		memcpy(&size, buf + offsetof(struct rdma_ep_record, size),
 		       sizeof(size));
 		if (size < REC_MIN || size > len)
@@ -480,7 +480,7 @@ static int read_events(struct rdmaep_channel *ch, struct rdma_cm_event **events,
 		free_events(evts, max);
 		return len ? -1 : rdmaep_seterrno(ENODATA);
 	}
-	made = make_events(ch, buf, len, evts, &used, events);
+	made = make_events(ch, buf, len, evts, max, &used, events);
 	free_events(evts + used, max - used);
 	return made;
 }

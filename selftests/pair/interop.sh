@@ -17,7 +17,7 @@ both_ways "ucmatose" ucmatose -c 4 -C 2 -- ucmatose -c 4 -C 2 -s ADDRESS
 both_ways "ucmatose -m" ucmatose -m -c 4 -t 32 -a 14 -- ucmatose -m -c 4 -t 32 -a 14 -s ADDRESS
 both_ways "udaddy" udaddy -c 4 -- udaddy -c 4 -s ADDRESS
 both_ways "rdma_xserver, rdma_xclient" rdma_xserver -c r -- rdma_xclient -s ADDRESS -c r
-both_ways "ib_send_bw -R" ib_send_bw -R -s 1024 -n 50 -- ib_send_bw -R -s 1024 -n 50 ADDRESS
-both_ways "ib_send_lat -R -c UD" ib_send_lat -R -c UD -s 64 -n 50 -- \
-	ib_send_lat -R -c UD -s 64 -n 50 ADDRESS
+both_ways "ib_send_bw -R" ib_send_bw -F -R -s 1024 -n 50 -- ib_send_bw -F -R -s 1024 -n 50 ADDRESS
+both_ways "ib_send_lat -R -c UD" ib_send_lat -F -R -c UD -s 64 -n 50 -- \
+	ib_send_lat -F -R -c UD -s 64 -n 50 ADDRESS
 ktap_end

@@ -13,9 +13,9 @@ perf() {
 	both "$@" -- "$@" "$MY_IP"
 }
 
-ktap_test "ib_send_bw -R" perf ib_send_bw -R -s 1024 -n 50
-ktap_test "ib_write_lat -R" perf ib_write_lat -R -s 64 -n 50
-ktap_test "ib_read_lat -R" perf ib_read_lat -R -s 64 -n 50
-ktap_test "ib_send_bw -R -c UD" perf ib_send_bw -R -c UD -s 1024 -n 50
-ktap_test "ib_send_lat -R -c UD" perf ib_send_lat -R -c UD -s 64 -n 50
+ktap_test "ib_send_bw -R" perf ib_send_bw -F -R -s 1024 -n 50
+ktap_test "ib_write_lat -R" perf ib_write_lat -F -R -s 64 -n 50
+ktap_test "ib_read_lat -R" perf ib_read_lat -F -R -s 64 -n 50
+ktap_test "ib_send_bw -R -c UD" perf ib_send_bw -F -R -c UD -s 1024 -n 50
+ktap_test "ib_send_lat -R -c UD" perf ib_send_lat -F -R -c UD -s 64 -n 50
 ktap_end
