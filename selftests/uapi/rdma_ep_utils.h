@@ -948,6 +948,14 @@ static inline void ctx_open(struct __test_metadata *_metadata,
 		TH_LOG("%s: %s", RDMA_EP_DEVICE, strerror(errno));
 }
 
+/* Was the module built with its test code, which has commands of its own? */
+static inline bool has_test_code(int fd)
+{
+	struct rdma_ep_test_count count;
+
+	return !ioctl(fd, RDMA_EP_TEST_COUNT, &count);
+}
+
 /* Objects of the module, where it was built with its test code */
 static inline int count_objects(struct rdma_ep_test_count *count)
 {
