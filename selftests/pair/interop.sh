@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
+# timeout: 900
 # sides: ours stock
 #
 # Unmodified programs on our library and module talk to the same on librdmacm and rdma_ucm, over
@@ -20,4 +20,9 @@ both_ways "rdma_xserver, rdma_xclient" rdma_xserver -c r -- rdma_xclient -s ADDR
 both_ways "ib_send_bw -R" ib_send_bw -F -R -s 1024 -n 50 -- ib_send_bw -F -R -s 1024 -n 50 ADDRESS
 both_ways "ib_send_lat -R -c UD" ib_send_lat -F -R -c UD -s 64 -n 50 -- \
 	ib_send_lat -F -R -c UD -s 64 -n 50 ADDRESS
+both_ways "ib_read_lat -R" ib_read_lat -F -R -s 64 -n 50 -- ib_read_lat -F -R -s 64 -n 50 ADDRESS
+both_ways "ib_write_bw -R" ib_write_bw -F -R -s 4096 -n 50 -- \
+	ib_write_bw -F -R -s 4096 -n 50 ADDRESS
+both_ways_endless "rping -P" rping -s -P -a ADDRESS -- rping -c -a ADDRESS -C 3 -V
+both_ways_endless "cmtime" cmtime -c 20 -- cmtime -s ADDRESS -c 20
 ktap_end

@@ -11,15 +11,19 @@
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 NUMBER=0
+ENDLESS=
 
-# program COMMAND...: with its output in $WORK/log, on the library of this side
+# on_library COMMAND...: becomes that, on the library of this side
+on_library() {
+	[ ! -e /dev/infiniband/rdma_ep ] || export LD_LIBRARY_PATH=$BUILD/lib/compat
+	export LD_DEBUG=files LD_DEBUG_OUTPUT=$WORK/ld
+	exec timeout -k 5 $((90 * SLOW)) "$@"
+}
+
+# program COMMAND...: with its output in $WORK/log
 program() {
 	local code=0
-	(
-		[ ! -e /dev/infiniband/rdma_ep ] || export LD_LIBRARY_PATH=$BUILD/lib/compat
-		export LD_DEBUG=files LD_DEBUG_OUTPUT=$WORK/ld
-		exec timeout -k 5 $((90 * SLOW)) "$@"
-	) >>"$WORK/log" 2>&1 || code=$?
+	(on_library "$@") >>"$WORK/log" 2>&1 || code=$?
 	[ "$code" = 0 ] || echo "exit code $code: $*" >>"$WORK/log"
 	return "$code"
 }
@@ -45,6 +49,12 @@ listening() {
 	return 1
 }
 
+# An endless server has done well when it still runs after its client, and has no say in it.
+end_server() {
+	kill "$1" || { echo "the server has ended" >>"$WORK/log" && return 1; }
+	wait "$1" || true
+}
+
 # between SERVER-ROLE SERVER-COMMAND... -- CLIENT-COMMAND...: this side's part of it
 between() {
 	local role=$1 code=0 pid
@@ -56,16 +66,21 @@ between() {
 	done
 	shift
 	if [ "$ROLE" = "$role" ]; then
-		program "${server[@]}" &
+		if [ -n "$ENDLESS" ]; then
+			(on_library "${server[@]}") >>"$WORK/log" 2>&1 &
+		else
+			program "${server[@]}" &
+		fi
 		pid=$!
 		listening || code=1
 		barrier "${0##*/}-listening-$NUMBER"
-		wait "$pid" || code=1
+		[ -n "$ENDLESS" ] || wait "$pid" || code=1
 	else
 		barrier "${0##*/}-listening-$NUMBER"
 		program "$@" || code=1
 	fi
 	barrier "${0##*/}-done-$NUMBER"
+	[ -z "$ENDLESS" ] || [ "$ROLE" != "$role" ] || end_server "$pid" || code=1
 	[ "$code" != 0 ] || right_library || code=1
 	[ "$code" = 0 ] || cat "$WORK/log"
 	rm -f "$WORK"/*
@@ -85,4 +100,11 @@ both_ways() {
 		command=("${command[@]//ADDRESS/$ip}")
 		ktap_test "$name, server on $role" between $role "${command[@]}"
 	done
+}
+
+# both_ways_endless: the same for a server that never ends; it is killed when the client has.
+both_ways_endless() {
+	ENDLESS=1
+	both_ways "$@"
+	ENDLESS=
 }
