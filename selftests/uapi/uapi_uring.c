@@ -206,7 +206,8 @@ TEST_F(uring, a_failure_has_a_reason)
 	       call(&self->ring, self->fd, RDMA_EP_ESTABLISH, &cmd));
 }
 
-TEST_F(uring, iopoll_is_refused)
+/* Refused; newer kernels do not tell, and the call is served as ever. */
+TEST_F(uring, iopoll_does_no_harm)
 {
 	struct rdma_ep_get_info info = { .hdr = EP_HDR(info, 0) };
 	struct io_uring ring;
@@ -216,7 +217,10 @@ TEST_F(uring, iopoll_is_refused)
 	prep(&ring, self->fd, RDMA_EP_GET_INFO, &info, 0);
 	ASSERT_EQ(1, io_uring_submit(&ring));
 	ret = reap(&ring, NULL, END_MS);
-	EXPECT_EQ(-EOPNOTSUPP, ret);
+	EXPECT_TRUE(ret == -EOPNOTSUPP || ret == 0)
+		TH_LOG("%d", ret);
+	if (!ret)
+		EXPECT_EQ(RDMA_EP_ABI_VERSION, info.out_abi_version);
 	io_uring_queue_exit(&ring);
 }
 
