@@ -1164,7 +1164,7 @@ struct rdma_ep_query_services {
  * non-blocking, and signals do not end the wait. RDMA_EP_NOTIFY,
  * RDMA_EP_LISTEN, RDMA_EP_LEAVE and RDMA_EP_DESTROY_MANY, which may take
  * long in the kernel, are made by a worker of the ring. A ring made with
- * IORING_SETUP_IOPOLL gets EOPNOTSUPP.
+ * IORING_SETUP_IOPOLL gets EOPNOTSUPP, where the kernel tells of that.
  *
  * Destroying the endpoint ends the wait, with ECANCELED, and so does the end of
  * the ring or of the task that submitted the call. The operation goes on, as
