@@ -20,6 +20,7 @@ ktap_test "ucmatose bound on both sides" \
 	both ucmatose -b "$MY_IP" -- ucmatose -b "$MY_IP" -s "$MY_IP"
 ktap_test "ucmatose -P ib" \
 	both ucmatose -P ib -b "$MY_IP" -- ucmatose -P ib -s "$MY_IP"
+ktap_test "ucmatose -f name" both ucmatose -c 2 -- ucmatose -f name -c 2 -s "$MY_IP"
 ktap_test "ucmatose over IPv6" \
 	both ucmatose -c 4 -b "$MY_IP6" -- ucmatose -c 4 -s "$MY_IP6"
 ktap_end
