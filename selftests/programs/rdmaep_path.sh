@@ -5,26 +5,14 @@
 # is said about it.
 
 # shellcheck disable=SC2317 # ktap_test calls the functions
-. "$TOP/selftests/lib/ktap.sh"
+# shellcheck source=selftests/programs/tool.sh
+. "$TOP/selftests/programs/tool.sh"
 
-RDMAEP=$BUILD/tools/rdmaep/rdmaep
 NODE=/dev/infiniband/rdma_ep
-WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
-SERVER=
 
 # start ARGS-OF-SERVE...: in the background, until it listens.
 start() {
-	local i
-	rm -f "$WORK/serve"
-	timeout $((60 * SLOW)) "$RDMAEP" serve "$@" >"$WORK/serve" 2>&1 &
-	SERVER=$!
-	for ((i = 0; i < 100 * SLOW; i++)); do
-		! grep -qs "listening on" "$WORK/serve" || return 0
-		sleep 0.1
-	done
-	cat "$WORK/serve"
-	return 1
+	serve timeout $((60 * SLOW)) "$RDMAEP" serve "$@"
 }
 
 # ended: the exit code of what start has started.
@@ -40,16 +28,6 @@ stop() {
 	kill "$SERVER"
 	wait "$SERVER"
 	SERVER=
-}
-
-# says FILE PATTERN...: lines that must be there.
-says() {
-	local file=$1 pattern
-	shift
-	for pattern; do
-		grep -qE -- "$pattern" "$file" ||
-			{ cat "$file" && echo "no line like: $pattern" && return 1; }
-	done
 }
 
 # ping EXPECTED-CODE ARGS...: the output goes to $WORK/ping.

@@ -5,28 +5,17 @@
 # no events, so there is something to see.
 
 # shellcheck disable=SC2317 # ktap_test calls the functions
-. "$TOP/selftests/lib/ktap.sh"
+# shellcheck source=selftests/programs/tool.sh
+. "$TOP/selftests/programs/tool.sh"
 
-RDMAEP=$BUILD/tools/rdmaep/rdmaep
 INSTANCES=/sys/kernel/tracing/instances
 NOBODY=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
 [ -d "$INSTANCES" ] || mount -t tracefs none /sys/kernel/tracing
 
-# start_server: rdmaep serve, until it listens. Its process is not a child of timeout's, so that it
-# can be stopped by its number.
+# start_server ARGS-OF-SERVE...: until it listens. Its process is not a child of timeout's, so that
+# it can be stopped by its number.
 start_server() {
-	local i
-	rm -f "$WORK/serve"
-	"$RDMAEP" serve "$@" >"$WORK/serve" 2>&1 &
-	SERVER=$!
-	for ((i = 0; i < 100 * SLOW; i++)); do
-		! grep -qs "listening on" "$WORK/serve" || return 0
-		sleep 0.1
-	done
-	cat "$WORK/serve"
-	return 1
+	serve "$RDMAEP" serve "$@"
 }
 
 stop_server() {
@@ -37,16 +26,6 @@ stop_server() {
 
 ping() {
 	timeout $((30 * SLOW)) "$RDMAEP" ping -i 0 "$@" >"$WORK/ping" 2>&1
-}
-
-# says FILE PATTERN...: lines that must be there.
-says() {
-	local file=$1 pattern
-	shift
-	for pattern; do
-		grep -qE -- "$pattern" "$file" ||
-			{ cat "$file" && echo "no line like: $pattern" && return 1; }
-	done
 }
 
 # has_one NAME ARGS-OF-LIST...: these filters let it through; has_none: they do not.
