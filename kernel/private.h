@@ -436,6 +436,7 @@ int rdma_ep_respond(struct rdma_ep_call *call);
 __printf(4, 5) int rdma_ep_fail(struct rdma_ep_call *call, int err, u32 code, const char *fmt, ...);
 const char *rdma_ep_state_name(unsigned int state);
 const char *rdma_ep_state_symbol(unsigned int state);
+const char *rdma_ep_event_symbol(unsigned int type);
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what);
 int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep);
 int rdma_ep_fail_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int err);

@@ -10,6 +10,7 @@
 #include <rdma/ib_addr.h>
 
 #include "private.h"
+#include "trace.h"
 
 /**
  * rdma_ep_fail - note why a call fails
@@ -57,25 +58,17 @@ const char *rdma_ep_state_name(unsigned int state)
 /* The state as the uapi has it, for tools to parse. */
 const char *rdma_ep_state_symbol(unsigned int state)
 {
-	static const char *const symbols[] = {
-		[RDMA_EP_STATE_IDLE] = "IDLE",
-		[RDMA_EP_STATE_BOUND] = "BOUND",
-		[RDMA_EP_STATE_RESOLVING_ADDR] = "RESOLVING_ADDR",
-		[RDMA_EP_STATE_ADDR_RESOLVED] = "ADDR_RESOLVED",
-		[RDMA_EP_STATE_RESOLVING_ROUTE] = "RESOLVING_ROUTE",
-		[RDMA_EP_STATE_ROUTE_RESOLVED] = "ROUTE_RESOLVED",
-		[RDMA_EP_STATE_LISTENING] = "LISTENING",
-		[RDMA_EP_STATE_REQUESTED] = "REQUESTED",
-		[RDMA_EP_STATE_CONNECTING] = "CONNECTING",
-		[RDMA_EP_STATE_RESPONDED] = "RESPONDED",
-		[RDMA_EP_STATE_ACCEPTING] = "ACCEPTING",
-		[RDMA_EP_STATE_CONNECTED] = "CONNECTED",
-		[RDMA_EP_STATE_DISCONNECTED] = "DISCONNECTED",
-		[RDMA_EP_STATE_FAILED] = "FAILED",
-		[RDMA_EP_STATE_REMOVED] = "REMOVED",
-	};
+	static const char *const symbols[] = { RDMA_EP_TRACE_STATES };
 
 	return state < ARRAY_SIZE(symbols) ? symbols[state] : "?";
+}
+
+/* An event's type, likewise. */
+const char *rdma_ep_event_symbol(unsigned int type)
+{
+	static const char *const symbols[] = { RDMA_EP_TRACE_EVENTS };
+
+	return type < ARRAY_SIZE(symbols) ? symbols[type] : "?";
 }
 
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what)

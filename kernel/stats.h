@@ -62,7 +62,6 @@ int rdma_ep_stats_init(void);
 void rdma_ep_stats_exit(void);
 struct rdma_ep_ns *rdma_ep_ns_get_current(void);
 void rdma_ep_ns_put(struct rdma_ep_ns *ns);
-const char *rdma_ep_event_symbol(unsigned int type);
 void rdma_ep_count_failure(struct rdma_ep_ctx *ctx, int err, u32 reason);
 
 #endif /* RDMA_EP_STATS_H */

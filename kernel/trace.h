@@ -217,3 +217,9 @@ TRACE_EVENT(rdma_ep_refused,
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>
+
+/* For tables of the names, by value. */
+#undef EM
+#undef EMe
+#define EM(value, name) [value] = name,
+#define EMe(value, name) [value] = name
