@@ -48,6 +48,14 @@
 
 #define RESOLVE_MS	5000
 
+/* Has the long form been asked for (tools/check --long)? */
+static inline bool is_long(void)
+{
+	const char *val = getenv("RDMA_EP_LONG");
+
+	return val && *val;
+}
+
 /* Whether the tests run on librdmacm and rdma_ucm. */
 static inline bool on_stock(void)
 {

@@ -15,6 +15,11 @@ KTAP_FAILED=0
 KTAP_SKIPPED=0
 echo "TAP version 13"
 
+# Has the long form been asked for (tools/check --long)?
+is_long() {
+	[ -n "${RDMA_EP_LONG-}" ]
+}
+
 ktap_test() {
 	local name=$1 output code=0
 	shift

@@ -172,6 +172,12 @@ static inline const char *env_or(const char *name, const char *other)
 	return val && *val ? val : other;
 }
 
+/* Has the long form been asked for (tools/check --long)? */
+static inline bool is_long(void)
+{
+	return *env_or("RDMA_EP_LONG", "");
+}
+
 /* An address of this machine with an RDMA device behind it */
 static inline union test_addr host_addr(int family, uint16_t port)
 {

@@ -20,9 +20,12 @@ skip_allowed() {
 	return 1
 }
 
-# test_seconds NAME FILE: the timeout of a test.
+# test_seconds NAME FILE: the timeout of a test, with RDMA_EP_LONG that of its long form.
 test_seconds() {
-	awk -v name="$1" '$1 == name { s = $2 } /^# timeout: / { s = $3 } END { print s ? s : 60 }' \
+	awk -v name="$1" -v long="${RDMA_EP_LONG-}" '
+		$1 == name { s = long && $3 ? $3 : $2 }
+		/^# timeout: / { s = long && $4 ? $4 : $3 }
+		END { print s ? s : 60 }' \
 		"$TOP/selftests/timeouts" <(case $2 in *.sh) sed 20q "$2" ;; esac)
 }
 

@@ -9,7 +9,7 @@ KVM_CPU=max,-arch-capabilities
 vm_defaults() {
 	KERNEL=6.1 STOCK= MODULE= TEST= DEVS=1 TRANSPORT=rxe TIMEOUT=300 SMP=2 MEM=
 	ICOUNT= OUTDIR= NAME= APPEND= ROLE= MY_IP=10.77.0.1 MY_IP6=fd77::1 PEER_IP= PEER_IP6=
-	GUEST_ENV=() SHARED= NET=(-nic none) SHELL_MODE=0 GDB=0
+	GUEST_ENV=(${RDMA_EP_LONG:+"RDMA_EP_LONG=$RDMA_EP_LONG"}) SHARED= NET=(-nic none) SHELL_MODE=0 GDB=0
 }
 
 # shellcheck disable=SC2016 # $OUT is meant for the reader
