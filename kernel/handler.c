@@ -274,10 +274,13 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *event)
 {
 	struct rdma_ep_event_more *op_event = NULL;
+	bool told = false;
 
 	spin_lock(&ep->ctx->ev_lock);
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
+		/* ib_cm may try longer than rdma_ep_give_up_disconnect() waits for it. */
+		told = ep->state == RDMA_EP_STATE_DISCONNECTED;
 		ep->disconnecting = false;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
 		break;
@@ -300,7 +303,7 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *eve
 		swap(op_event, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	}
-	if (!ep->dead)
+	if (!ep->dead && !told)
 		rdma_ep_event_queue_slot(ep, event->event, event->status);
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(op_event);

@@ -210,7 +210,9 @@ static bool expected(const struct place *place, const struct meaning *m,
 	if (m->unasked) {
 		if (m->state != ANY_STATE)
 			*state = m->state;
-		return true;
+		/* The end of a connection is told once, whoever noticed it first */
+		return m->type != RDMA_EP_EVENT_DISCONNECTED ||
+		       place->state != RDMA_EP_STATE_DISCONNECTED;
 	}
 	if (!completes && over)
 		return false;
