@@ -4,6 +4,7 @@
  * handle until one thread wins the right to tear it down. A handle is free
  * again only when nothing of its endpoint is left in the context.
  */
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
@@ -621,6 +622,10 @@ static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list
 	u32 handle, i;
 
 	for (i = 0; i < cmd->count; i++) {
+		/* There may be four thousand million of them, and none an endpoint. */
+		cond_resched();
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		if (get_user(handle, &handles[i]))
 			return -EFAULT;
 		ep = rdma_ep_get(call, handle);
@@ -629,7 +634,6 @@ static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list
 		if (rdma_ep_retire(ep, list))
 			cmd->out_destroyed++;
 		rdma_ep_put(ep);
-		cond_resched();
 	}
 	return 0;
 }
