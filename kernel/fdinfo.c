@@ -62,7 +62,7 @@ static void rdma_ep_show_id(struct seq_file *m, struct rdma_cm_id *id)
 {
 	struct rdma_dev_addr *dev_addr = &id->route.addr.dev_addr;
 	struct net_device *netdev;
-	union ib_gid sgid, dgid;
+	union ib_gid sgid = {}, dgid = {};
 
 	seq_printf(m, " ps=%s", rdma_ep_ps_name(id));
 	rcu_read_lock();

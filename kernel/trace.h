@@ -171,8 +171,8 @@ TRACE_EVENT(rdma_ep_path,
 		__entry->ctx = ctx;
 		__entry->ep = ep;
 		__entry->port = id->port_num;
-		strscpy(__entry->dev, id->device ? dev_name(&id->device->dev) : "-",
-			IB_DEVICE_NAME_MAX);
+		strscpy_pad(__entry->dev, id->device ? dev_name(&id->device->dev) : "-",
+			    IB_DEVICE_NAME_MAX);
 		memcpy(__entry->src, &id->route.addr.src_addr, sizeof(struct sockaddr_in6));
 		memcpy(__entry->dst, &id->route.addr.dst_addr, sizeof(struct sockaddr_in6));
 	),
