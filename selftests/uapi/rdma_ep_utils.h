@@ -178,6 +178,21 @@ static inline bool is_long(void)
 	return *env_or("RDMA_EP_LONG", "");
 }
 
+/*
+ * How long races go on, in seconds. The debug kernel is where they find most,
+ * so there they get more than a moment.
+ */
+static inline unsigned int race_seconds(void)
+{
+	const char *val = env_or("RDMA_EP_RACE_SECONDS", "");
+
+	if (*val)
+		return atoi(val);
+	if (is_long())
+		return slow() > 1 ? 600 : 60;
+	return slow() > 1 ? 60 : 5;
+}
+
 /* An address of this machine with an RDMA device behind it */
 static inline union test_addr host_addr(int family, uint16_t port)
 {

@@ -8,7 +8,7 @@
  * kernel has nothing to complain of (the runner looks), that every thread
  * comes back, that nothing is left behind, and that a new context works.
  *
- * RDMA_EP_RACE_SECONDS says how long all of it may take; 5 by default.
+ * RDMA_EP_RACE_SECONDS says how long all of it may take; else race_seconds().
  */
 #include "rdma_ep_utils.h"
 
@@ -21,7 +21,7 @@
 
 static unsigned int race_ms(void)
 {
-	return atoi(env_or("RDMA_EP_RACE_SECONDS", "5")) * 1000 / RACES;
+	return race_seconds() * 1000 / RACES;
 }
 
 /* What the threads share. Fields are read and written without any order. */

@@ -543,8 +543,10 @@ static void *load_thread(void *arg)
 	return NULL;
 }
 
-TEST_F(device, under_load)
+/* Again and again, for RDMA_EP_RACE_SECONDS, else race_seconds() */
+TEST_F_TIMEOUT(device, under_load, 3600)
 {
+	uint64_t end = now_ms() + race_seconds() * 1000;
 	volatile bool stop = false;
 	struct load load[4];
 	struct situation s = self->s;
@@ -556,7 +558,7 @@ TEST_F(device, under_load)
 		ASSERT_EQ(0, pthread_create(&load[i].thread, NULL, load_thread,
 					    &load[i]));
 	}
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 5 || now_ms() < end; i++) {
 		uint64_t start;
 
 		usleep(200000);
@@ -565,6 +567,7 @@ TEST_F(device, under_load)
 		EXPECT_GT(PROMPT_MS, now_ms() - start);
 		EXPECT_EQ(0, add_device(&self->dev));
 	}
+	TH_LOG("removed %zu times", i);
 	stop = true;
 	for (i = 0; i < ARRAY_SIZE(load); i++)
 		ASSERT_EQ(0, pthread_join(load[i].thread, NULL));
