@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #ifdef HAVE_LIBURING
 #include <liburing.h>
 #endif
