@@ -64,3 +64,14 @@ failures() {
 		/^not ok [0-9]/ { printf "%s", block; block = "" }
 		END { printf "%s", block }' "$1" | tail -n 80
 }
+
+# Filter: the first and the last 60 lines. It reads all, so that nobody dies of a broken pipe.
+both_ends() {
+	awk '{ line[NR] = $0 }
+		END { for (i = 1; i <= NR; i++)
+			if (i <= 60 || i > NR - 60)
+				print line[i]
+			else if (i == 61)
+				print "[...]"
+		}'
+}
