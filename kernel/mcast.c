@@ -158,8 +158,8 @@ static bool rdma_ep_group_is_last(struct rdma_ep *ep, struct rdma_ep_group *grou
 
 	list_for_each_entry(last, &ep->groups, node)
 		if (!memcmp(&last->addr, addr, rdma_addr_size(addr)))
-			break;
-	return last == group;
+			return last == group;
+	return false;
 }
 
 static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 handle,
