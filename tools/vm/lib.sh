@@ -13,7 +13,7 @@ vm_defaults() {
 }
 
 # shellcheck disable=SC2016 # $OUT is meant for the reader
-VM_HELP='  --kernel K     6.1 (default), rt, 6.12, debug: see tools/vm/kernel
+VM_HELP='  --kernel K     6.1 (default), rt, 6.12, 7.2, debug, kcsan: see tools/vm/kernel
   --stock        rdma_ucm instead of our module
   --test         our module with its test code (RDMA_EP_TEST=y)
   --module FILE  this module instead of a fresh build of the source tree
@@ -90,8 +90,8 @@ vm_prepare() {
 	VM_KERNEL_DIR=$("$TOP/tools/vm/kernel" --kernel "$KERNEL" --print-dir)
 	vm_initramfs
 	SLOW=1
-	case $KERNEL in debug) SLOW=4 ;; esac
-	[ -n "$MEM" ] || { [ "$KERNEL" = debug ] && MEM=3G; } || MEM=1G
+	case $KERNEL in debug | kcsan) SLOW=4 ;; rt) SLOW=2 ;; esac
+	[ -n "$MEM" ] || { [ $SLOW = 4 ] && MEM=3G; } || MEM=1G
 	if [ -z "$STOCK" ] && [ -z "$MODULE" ]; then
 		MODULE=$("$TOP/tools/vm/build-module" --kernel "$KERNEL" ${TEST:+"$TEST"})
 	fi
