@@ -10,14 +10,20 @@
  * by slot, so that handles are mostly good, addresses mostly resolve, and a
  * connection can come about; and now and then they are not. A call may be made
  * by a second thread, while the first goes on, and one of its allocations may
- * fail. Programs that reach a branch that none has reached before are kept,
- * and new ones are made from them.
+ * fail. Commands go through ioctl(2) or through a ring of the thread's own,
+ * where they may stay in flight, be linked to the next, run in a worker, and
+ * end with the ring or with a process. Programs that reach a branch that none
+ * has reached before are kept, and new ones are made from them.
  *
- * After each program no object of the module may be left. The last programs
- * are in the file "recent" before they run: when the machine dies, that file
- * is what reproduces it.
+ * With --blind there is no KCOV, and no programs are kept: what is given is
+ * mutated. Other kernels than the debug kernel can do that, and faster.
+ *
+ * After each program no object of the module may be left. Programs are in the
+ * file "recent" before they run, 16 at once, and those before them stay there:
+ * when the machine dies, that file is what reproduces it.
  */
 #include <getopt.h>
+#include <liburing.h>
 #include <linux/kcov.h>
 #include <rdma/ib_user_sa.h>
 
@@ -33,10 +39,18 @@
 #define EDGES		(1 << 20)
 #define BLOCKS		(1 << 14)
 #define MAX_CORPUS	4096
-#define RECENT		16
+#define BATCH		16	/* programs that are written down at once */
 #define FILE_PROGRAMS	1024
 #define SLOT_SIZE	4096
-#define STUCK_MS	5		/* after that a call gets a signal */
+#define FLIGHTS		64		/* calls in flight, of one thread */
+
+/*
+ * After that a call gets a signal. Most waits are for something that never
+ * comes, so it is short; but one program in so many has the time for a connection.
+ */
+#define STUCK_MS	3
+#define PATIENT_MS	40
+#define PATIENT_ONE_IN	4
 
 /*
  * Random numbers: the same ones for the same seed
@@ -65,6 +79,7 @@ struct op {
 	uint8_t call;		/* index into calls[] */
 	uint8_t thread;		/* 1: the second thread makes it */
 	uint8_t fail;		/* 0, or which allocation fails */
+	uint8_t how;		/* through a ring or not: HOW_* */
 	uint8_t arg[ARGS];
 };
 
@@ -72,6 +87,14 @@ struct program {
 	uint32_t num;
 	struct op op[MAX_OPS];
 };
+
+/* How a command is given to the module: one of four, and a flag */
+#define HOW_IOCTL	0
+#define HOW_LEAVE	1	/* a ring: its completion is taken if it is there */
+#define HOW_WAIT	2	/* a ring: its completion is waited for a while */
+#define HOW_LINK	3	/* a ring: linked to the next, and submitted with it */
+#define HOW_MASK	3
+#define HOW_WORKER	4	/* a ring: IOSQE_ASYNC */
 
 /* What the bytes of op.arg are about */
 enum {
@@ -328,14 +351,196 @@ static void fail_end(const struct op *op)
 struct buffer {
 	union {
 		struct rdma_ep_hdr hdr;
+		struct rdma_ep_create_channel create_channel;
+		struct rdma_ep_create create;
+		struct rdma_ep_create_ep create_ep;
+		struct rdma_ep_attach attach;
+		struct rdma_ep_wait wait;
+		struct rdma_ep_join join;
 		uint8_t bytes[5000];	/* for sizes that are too long */
 	};
 };
 
-static int call_ioctl(const struct op *op, unsigned long cmd, void *arg,
-		      size_t size)
+/*
+ * A call and what it points to, which must stay where it is until the call is
+ * over. It is busy from its submission until its completion has been seen, or
+ * until the program ends.
+ */
+struct flight {
+	bool busy;
+	unsigned long cmd;
+	struct op op;
+	struct buffer buf;
+	struct rdma_ep_record rec;
+	uint8_t bytes[4096];	/* arrays, options, attributes */
+};
+
+/* The two threads that make the calls */
+struct worker {
+	pthread_t thread;
+	int index;
+	uint64_t *cover;
+	const struct op *op;	/* to do, NULL when it is done */
+	uint64_t until_ms;	/* when the call gets a signal, 0 for never */
+	bool armed;		/* an allocation of it is to fail */
+	struct io_uring ring;
+	bool ring_open;
+	unsigned int ring_flags;
+	unsigned int in_flight;	/* on the ring, or prepared for it */
+	struct flight flight[FLIGHTS];
+	unsigned int last;
+};
+
+static struct worker workers[THREADS];
+static unsigned int stuck_ms = PATIENT_MS;	/* of this program */
+static __thread struct worker *self;
+static __thread struct flight *cur;	/* of the call that is being made */
+
+/* One that nothing is in, the one that was used longest ago; or none */
+static struct flight *new_flight(struct worker *w)
 {
-	static __thread struct buffer buf;
+	unsigned int i;
+
+	for (i = 0; i < FLIGHTS; i++) {
+		struct flight *f = &w->flight[++w->last % FLIGHTS];
+
+		if (!f->busy) {
+			memset(&f->rec, 0, sizeof(f->rec));
+			return f;
+		}
+	}
+	return NULL;
+}
+
+static bool whole(const struct op *op);
+
+/* What a call has brought is used by those to come */
+static void finished(struct flight *f)
+{
+	const struct op *op = &f->op;
+	bool new_channel = f->buf.hdr.flags & RDMA_EP_F_NEW_CHANNEL;
+
+	switch (f->cmd) {
+	case RDMA_EP_CREATE_CHANNEL:
+		keep_channel(op, f->buf.create_channel.out_fd);
+		return;
+	case RDMA_EP_CREATE:
+		keep_ep(op, f->buf.create.out_ep);
+		if (new_channel)
+			keep_channel(op, f->buf.create.channel);
+		return;
+	case RDMA_EP_ATTACH:
+		if (new_channel)
+			keep_channel(op, f->buf.attach.channel);
+		return;
+	case RDMA_EP_JOIN:
+		run.group[op->arg[A_VALUE2] % GROUPS] = f->buf.join.out_group;
+		return;
+	case RDMA_EP_CREATE_EP:
+		keep_ep(op, f->buf.create_ep.out_ep);
+		if (new_channel)
+			keep_channel(op, f->buf.create_ep.channel);
+		break;
+	case RDMA_EP_WAIT:
+		if (new_channel && f->rec.child)
+			keep_channel(op, f->buf.wait.child_channel);
+		break;
+	default:
+		break;
+	}
+	if (!whole(op))
+		return;
+	check_record(op, &f->rec);
+	if (f->cmd == RDMA_EP_BIND || f->cmd == RDMA_EP_LISTEN ||
+	    (f->cmd == RDMA_EP_CREATE_EP &&
+	     f->buf.hdr.flags & RDMA_EP_CREATE_EP_PASSIVE))
+		keep_port(&f->rec);
+}
+
+/* Take the completions that are there, the first of them after up to @ms */
+static void reap(struct worker *w, unsigned int ms)
+{
+	struct __kernel_timespec ts = { .tv_nsec = ms * 1000000 };
+	struct io_uring_cqe *cqe;
+
+	if (ms && w->in_flight)
+		io_uring_wait_cqe_timeout(&w->ring, &cqe, &ts);
+	while (!io_uring_peek_cqe(&w->ring, &cqe)) {
+		struct flight *f = io_uring_cqe_get_data(cqe);
+		int ret = cqe->res;
+
+		io_uring_cqe_seen(&w->ring, cqe);
+		if (!f)
+			continue;
+		w->in_flight--;
+		f->busy = false;
+		if (!ret)
+			finished(f);
+	}
+}
+
+static bool ring_is_open(struct worker *w)
+{
+	if (!w->ring_open)
+		w->ring_open = !io_uring_queue_init(FLIGHTS, &w->ring,
+						    w->ring_flags);
+	return w->ring_open;
+}
+
+/* What is in flight ends; what it points to stays, until the program's end */
+static void ring_close(struct worker *w)
+{
+	if (w->ring_open)
+		io_uring_queue_exit(&w->ring);
+	w->ring_open = false;
+	w->in_flight = 0;
+}
+
+static struct io_uring_sqe *new_sqe(struct worker *w)
+{
+	struct io_uring_sqe *sqe;
+
+	if (!ring_is_open(w))
+		return NULL;
+	sqe = io_uring_get_sqe(&w->ring);
+	if (sqe)
+		return sqe;
+	io_uring_submit(&w->ring);
+	return io_uring_get_sqe(&w->ring);
+}
+
+static void submit(const struct op *op)
+{
+	struct rdma_ep_uring_cmd area = { .arg_uptr = UPTR(&cur->buf) };
+	struct io_uring_sqe *sqe = new_sqe(self);
+	uint8_t how = op->how & HOW_MASK;
+
+	if (!sqe)
+		return;
+	if (op->arg[A_POINTER] == 0xfc)
+		area.flags = 1;
+	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, run.fd, NULL, 0, 0);
+	sqe->cmd_op = cur->cmd;
+	memcpy(sqe->cmd, &area, sizeof(area));
+	io_uring_sqe_set_data(sqe, cur);
+	if (op->how & HOW_WORKER)
+		sqe->flags |= IOSQE_ASYNC;
+	cur->busy = true;
+	self->in_flight++;
+	if (how == HOW_LINK) {
+		sqe->flags |= op->arg[A_VALUE3] & 1 ? IOSQE_IO_HARDLINK :
+						      IOSQE_IO_LINK;
+		return;
+	}
+	fail_begin(op);
+	io_uring_submit(&self->ring);
+	fail_end(op);
+	reap(self, how == HOW_WAIT && !op->fail ? stuck_ms : 0);
+}
+
+static void call_ioctl(const struct op *op, unsigned long cmd, void *arg,
+		       size_t size)
+{
 	struct rdma_ep_hdr *hdr = arg;
 	int ret;
 
@@ -344,14 +549,20 @@ static int call_ioctl(const struct op *op, unsigned long cmd, void *arg,
 	no_wait = 0;
 	hdr->reason_uptr = op->arg[A_POINTER] == 0xfe ? UPTR(unmapped) :
 							UPTR(&ep_reason);
-	memset(&buf, op->arg[A_SIZE] & 1 && hdr->size > size ? 0xff : 0,
-	       sizeof(buf));
-	memcpy(&buf, arg, size);
+	cur->cmd = cmd;
+	cur->op = *op;
+	memset(&cur->buf, op->arg[A_SIZE] & 1 && hdr->size > size ? 0xff : 0,
+	       sizeof(cur->buf));
+	memcpy(&cur->buf, arg, size);
+	if (op->how & HOW_MASK) {
+		submit(op);
+		return;
+	}
 	fail_begin(op);
-	ret = ioctl(run.fd, cmd, &buf);
+	ret = ioctl(run.fd, cmd, &cur->buf);
 	fail_end(op);
-	memcpy(arg, &buf, size);
-	return ret;
+	if (!ret)
+		finished(cur);
 }
 
 #define CALL_IOCTL(cmd, arg) call_ioctl(op, cmd, arg, sizeof(*(arg)))
@@ -382,8 +593,7 @@ CALL(call_create_channel)
 			      op->arg[A_VALUE] > 0xf0 ? op->arg[A_VALUE] : 0,
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_CREATE_CHANNEL, &cmd))
-		keep_channel(op, cmd.out_fd);
+	CALL_IOCTL(RDMA_EP_CREATE_CHANNEL, &cmd);
 }
 
 CALL(call_create)
@@ -397,22 +607,18 @@ CALL(call_create)
 				   -1 : pick_channel(op),
 	};
 
-	if (CALL_IOCTL(RDMA_EP_CREATE, &cmd))
-		return;
-	keep_ep(op, cmd.out_ep);
-	if (cmd.hdr.flags & RDMA_EP_F_NEW_CHANNEL)
-		keep_channel(op, cmd.channel);
+	CALL_IOCTL(RDMA_EP_CREATE, &cmd);
 }
 
 CALL(call_create_ep)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_create_ep cmd = {
 		.port_space = pick_space(op->arg[A_VALUE]),
 		.channel = op->arg[A_FLAGS] & RDMA_EP_F_NEW_CHANNEL ?
 				   -1 : pick_channel(op),
 		.timeout_ms = op->arg[A_VALUE2] < 0xc0 ? 1000 : 1,
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 	};
 
@@ -422,16 +628,7 @@ CALL(call_create_ep)
 		cmd.dst = pick_addr(op->arg[A_ADDR], op->arg[A_PORT]);
 	if (op->arg[A_SRC] >= 0xe0)
 		cmd.src = pick_addr(op->arg[A_SRC], 0xc0);
-	if (CALL_IOCTL(RDMA_EP_CREATE_EP, &cmd))
-		return;
-	keep_ep(op, cmd.out_ep);
-	if (cmd.hdr.flags & RDMA_EP_F_NEW_CHANNEL)
-		keep_channel(op, cmd.channel);
-	if (whole(op)) {
-		check_record(op, &rec);
-		if (op->arg[A_FLAGS] & 8)
-			keep_port(&rec);
-	}
+	CALL_IOCTL(RDMA_EP_CREATE_EP, &cmd);
 }
 
 CALL(call_destroy)
@@ -450,80 +647,73 @@ CALL(call_destroy_many)
 {
 	uint32_t eps[] = { pick_ep(op), run.ep[1], run.ep[2], 0, run.ep[1] };
 	struct rdma_ep_destroy_many cmd = {
-		.eps_uptr = pick_pointer(op, eps),
+		.eps_uptr = pick_pointer(op, cur->bytes),
 		.count = op->arg[A_LEN] < 0xf0 ?
 			 op->arg[A_LEN] % 6 : pick_value(op->arg[A_VALUE]),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
+	memcpy(cur->bytes, eps, sizeof(eps));
 	CALL_IOCTL(RDMA_EP_DESTROY_MANY, &cmd);
 }
 
 CALL(call_bind)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_bind cmd = {
 		.ep = pick_ep(op),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.addr = pick_addr(op->arg[A_ADDR],
 				  op->arg[A_PORT] < 0x80 ? 0xc0 : op->arg[A_PORT]),
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_BIND, &cmd) && whole(op)) {
-		check_record(op, &rec);
-		keep_port(&rec);
-	}
+	CALL_IOCTL(RDMA_EP_BIND, &cmd);
 }
 
 CALL(call_resolve_addr)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_resolve_addr cmd = {
 		.ep = pick_ep(op),
 		.timeout_ms = op->arg[A_VALUE2] < 0xc0 ? 1000 : 1,
 		.dst = pick_addr(op->arg[A_ADDR], op->arg[A_PORT]),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
 	if (op->arg[A_SRC] >= 0x80)
 		cmd.src = pick_addr(op->arg[A_SRC], 0xc0);
-	if (!CALL_IOCTL(RDMA_EP_RESOLVE_ADDR, &cmd) && whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(RDMA_EP_RESOLVE_ADDR, &cmd);
 }
 
 CALL(call_resolve_route)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_resolve_route cmd = {
 		.ep = pick_ep(op),
 		.timeout_ms = op->arg[A_VALUE2] < 0xc0 ? 1000 : 1,
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_RESOLVE_ROUTE, &cmd) && whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(RDMA_EP_RESOLVE_ROUTE, &cmd);
 }
 
 CALL(call_listen)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_listen cmd = {
 		.ep = pick_ep(op),
 		.backlog = pick_value(op->arg[A_VALUE]),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_LISTEN, &cmd) && whole(op)) {
-		check_record(op, &rec);
-		keep_port(&rec);
-	}
+	CALL_IOCTL(RDMA_EP_LISTEN, &cmd);
 }
 
 /* Not conn_param(): an allocation that fails must be one of the module's. */
@@ -543,10 +733,10 @@ static struct rdma_ep_conn_param fuzz_param(const void *data, size_t len)
 static void connect_or_accept(const struct op *op, unsigned long nr)
 {
 	static const uint8_t data[65536];
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_connect cmd = {
 		.ep = pick_ep(op),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.param = fuzz_param(data, pick_value(op->arg[A_VALUE])),
 	};
@@ -562,8 +752,7 @@ static void connect_or_accept(const struct op *op, unsigned long nr)
 	}
 	if (op->arg[A_POINTER] == 0xfd)
 		cmd.param.private_data_uptr = UPTR(unmapped);
-	if (!CALL_IOCTL(nr, &cmd) && whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(nr, &cmd);
 }
 
 CALL(call_connect)
@@ -603,15 +792,14 @@ CALL(call_reject)
 
 CALL(call_disconnect)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_disconnect cmd = {
 		.ep = pick_ep(op),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_DISCONNECT, &cmd) && whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(RDMA_EP_DISCONNECT, &cmd);
 }
 
 CALL(call_query)
@@ -620,10 +808,10 @@ CALL(call_query)
 		RDMA_EP_REC_INFO, RDMA_EP_REC_INIT, RDMA_EP_REC_RTR,
 		RDMA_EP_REC_RTS,
 	};
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_query cmd = {
 		.ep = pick_ep(op),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
@@ -634,18 +822,16 @@ CALL(call_query)
 			cmd.parts |= parts[i];
 	if (op->arg[A_VALUE] >= 0xf0)
 		cmd.parts |= 1u << (op->arg[A_VALUE2] & 31);
-	if (!CALL_IOCTL(RDMA_EP_QUERY, &cmd) && whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(RDMA_EP_QUERY, &cmd);
 }
 
 CALL(call_init_qp_attr)
 {
-	struct ib_uverbs_qp_attr attr;
 	struct rdma_ep_init_qp_attr cmd = {
 		.ep = pick_ep(op),
 		.qp_state = op->arg[A_VALUE] < 0xf0 ? op->arg[A_VALUE] & 7 :
 						      op->arg[A_VALUE],
-		.attr_uptr = pick_pointer(op, &attr),
+		.attr_uptr = pick_pointer(op, cur->bytes),
 	};
 
 	CALL_IOCTL(RDMA_EP_INIT_QP_ATTR, &cmd);
@@ -659,17 +845,15 @@ CALL(call_attach)
 				   -1 : pick_channel(op),
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_ATTACH, &cmd) &&
-	    cmd.hdr.flags & RDMA_EP_F_NEW_CHANNEL)
-		keep_channel(op, cmd.channel);
+	CALL_IOCTL(RDMA_EP_ATTACH, &cmd);
 }
 
 CALL(call_wait)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_wait cmd = {
 		.ep = pick_ep(op),
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.child_channel = op->arg[A_FLAGS] & RDMA_EP_F_NEW_CHANNEL ?
 					 -1 : pick_channel(op),
@@ -677,12 +861,7 @@ CALL(call_wait)
 	};
 
 	no_wait = op->fail ? RDMA_EP_WAIT_NOWAIT : 0;
-	if (CALL_IOCTL(RDMA_EP_WAIT, &cmd))
-		return;
-	if (cmd.hdr.flags & RDMA_EP_F_NEW_CHANNEL && rec.child)
-		keep_channel(op, cmd.child_channel);
-	if (whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(RDMA_EP_WAIT, &cmd);
 }
 
 CALL(call_notify)
@@ -709,8 +888,7 @@ CALL(call_join)
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_JOIN, &cmd))
-		run.group[op->arg[A_VALUE2] % GROUPS] = cmd.out_group;
+	CALL_IOCTL(RDMA_EP_JOIN, &cmd);
 }
 
 CALL(call_leave)
@@ -727,7 +905,7 @@ CALL(call_leave)
 static void option(const struct op *op, unsigned long nr)
 {
 	static const uint32_t sizes[] = { 1, 4, 4, 1, 0, 1, 1, 4 };
-	static __thread uint8_t value[4096];
+	uint8_t *value = cur->bytes;
 	uint8_t name = op->arg[A_VALUE] < 0xf8 ? op->arg[A_VALUE] & 7 : 9;
 	struct rdma_ep_option cmd = {
 		.ep = pick_ep(op),
@@ -740,7 +918,7 @@ static void option(const struct op *op, unsigned long nr)
 
 	if (op->arg[A_LEN] >= 0xf0)
 		cmd.value_len = op->arg[A_LEN] & 0xf;
-	memset(value, op->arg[A_VALUE2], sizeof(value));
+	memset(value, op->arg[A_VALUE2], sizeof(cur->bytes));
 	if (name == RDMA_EP_OPT_CONNECT_TIMEOUT)
 		memset(value + 1, 0, 3);	/* some ms */
 	if (name == RDMA_EP_OPT_IB_PATH)
@@ -769,7 +947,7 @@ CALL(call_write_event)
 		.status = op->arg[A_VALUE2],
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
-	int i, n = op->arg[A_LEN] == 0xff ? 1030 : 1;
+	int i, n = op->arg[A_LEN] == 0xff && !op->how ? 1030 : 1;
 
 	for (i = 0; i < n; i++)
 		CALL_IOCTL(RDMA_EP_WRITE_EVENT, &cmd);
@@ -777,26 +955,24 @@ CALL(call_write_event)
 
 CALL(call_resolve_service)
 {
-	struct rdma_ep_record rec = {};
+	struct rdma_ep_record *rec = &cur->rec;
 	struct rdma_ep_resolve_service cmd = {
 		.ep = pick_ep(op),
 		.by = op->arg[A_VALUE] & 7,
-		.record_uptr = pick_pointer(op, &rec),
+		.record_uptr = pick_pointer(op, rec),
 		.record_len = REC_LEN(op),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
-	if (!CALL_IOCTL(RDMA_EP_RESOLVE_SERVICE, &cmd) && whole(op))
-		check_record(op, &rec);
+	CALL_IOCTL(RDMA_EP_RESOLVE_SERVICE, &cmd);
 }
 
 CALL(call_query_services)
 {
-	static __thread struct rdma_ep_service_rec recs[4];
 	struct rdma_ep_query_services cmd = {
 		.ep = pick_ep(op),
 		.count = op->arg[A_LEN] & 3,
-		.recs_uptr = pick_pointer(op, recs),
+		.recs_uptr = pick_pointer(op, cur->bytes),
 		.reserved = op->arg[A_VALUE3] == 0xff,
 	};
 
@@ -943,6 +1119,88 @@ CALL(call_raw)
 	      op->arg[A_POINTER] & 1 ? bytes : unmapped);
 }
 
+/*
+ * Rings
+ */
+
+/* Submits what is linked to nothing that came, and takes what is there */
+CALL(call_reap)
+{
+	if (!self->ring_open)
+		return;
+	fail_begin(op);
+	io_uring_submit(&self->ring);
+	fail_end(op);
+	reap(self, op->fail ? 0 : op->arg[A_VALUE] & 7);
+}
+
+/* The ring ends with what is in flight; the next is of another kind */
+CALL(call_ring)
+{
+	static const unsigned int flags[] = {
+		0, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+		IORING_SETUP_COOP_TASKRUN, IORING_SETUP_SQPOLL,
+	};
+	uint8_t v = op->arg[A_VALUE];
+
+	self->ring_flags = flags[v >= 0xe0 ? 3 : v % 3];
+	ring_close(self);
+}
+
+CALL(call_cancel)
+{
+	struct io_uring_sqe *sqe = new_sqe(self);
+
+	if (!sqe)
+		return;
+	io_uring_prep_cancel(sqe, NULL, IORING_ASYNC_CANCEL_ANY |
+			     IORING_ASYNC_CANCEL_ALL);
+	io_uring_sqe_set_data(sqe, NULL);
+	io_uring_submit(&self->ring);
+	reap(self, op->arg[A_VALUE] & 1);
+}
+
+/* Does not wait: nobody would send it a signal */
+static void child(const struct op *op)
+{
+	static void (*const fn[])(const struct op *op) = {
+		call_wait, call_connect, call_create_ep, call_disconnect,
+		call_resolve_addr, call_destroy, call_accept, call_listen,
+	};
+	struct op sub = *op;
+	int i;
+
+	/* The file would be about another task, the ring is the parent's */
+	fail_fd = -1;
+	self->ring_open = false;
+	self->in_flight = 0;
+	sub.how = HOW_LEAVE | (op->how & HOW_WORKER);
+	sub.arg[A_FLAGS] |= RDMA_EP_F_WAIT;
+	for (i = 0; i < 3; i++) {
+		cur = new_flight(self);
+		if (cur)
+			fn[sub.arg[A_LEN + i] % ARRAY_SIZE(fn)](&sub);
+		sub.arg[A_EP]++;
+	}
+	if (op->arg[A_VALUE2] & 1)
+		kill(getpid(), SIGKILL);
+	_exit(0);
+}
+
+/* A process ends with calls in flight, on endpoints that go on */
+CALL(call_child)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (!pid)
+		child(op);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		die("in a child");
+}
+
 static const struct call {
 	const char *name;
 	void (*fn)(const struct op *op);
@@ -985,11 +1243,15 @@ static const struct call {
 	{ "sleep", call_sleep, 2 },
 	{ "event", call_event, 8 },
 	{ "raw", call_raw, 1 },
+	{ "reap", call_reap, 5 },
+	{ "ring", call_ring, 1 },
+	{ "cancel", call_cancel, 1 },
+	{ "child", call_child, 1 },
 };
 
 /*
- * Programs as text: a line per call, its name, the thread, what fails, and the
- * other bytes. "program N" starts one.
+ * Programs as text: a line per call, its name, the thread and how (in the bits
+ * from 1), what fails, and the other bytes. "program N" starts one.
  */
 
 static int print_program(char *text, size_t size, const struct program *p)
@@ -1002,7 +1264,7 @@ static int print_program(char *text, size_t size, const struct program *p)
 		const struct op *op = &p->op[i];
 
 		n += snprintf(text + n, size - n, "%s %u %u", calls[op->call].name,
-			      op->thread, op->fail);
+			      op->thread | op->how << 1, op->fail);
 		for (k = 0; k < ARGS; k++)
 			n += snprintf(text + n, size - n, " %02x", op->arg[k]);
 		n += snprintf(text + n, size - n, "\n");
@@ -1029,6 +1291,7 @@ static void parse_line(const char *line, struct program *p)
 		return;
 	op->call = i;
 	op->thread = thread & 1;
+	op->how = thread >> 1 & 7;
 	op->fail = fail;
 	for (i = 0; i < ARGS; i++, at += more) {
 		if (sscanf(line + at, "%2x%n", &byte, &more) != 1)
@@ -1122,35 +1385,30 @@ static uint32_t add_coverage(const uint64_t *cover)
 }
 
 /*
- * The two threads that make the calls
+ * Making the calls
  */
 
-struct worker {
-	pthread_t thread;
-	int index;
-	uint64_t *cover;
-	const struct op *op;	/* to do, NULL when it is done */
-	uint64_t since_ms;	/* when the call began, 0 for none */
-	bool armed;		/* an allocation of it is to fail */
-};
-
-static struct worker workers[THREADS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 static void make_call(struct worker *w, const struct op *op)
 {
-	__atomic_store_n(&w->since_ms, now_ms(), __ATOMIC_RELAXED);
+	cur = new_flight(w);
+	if (!cur)
+		return;
 	__atomic_store_n(&w->armed, op->fail, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->until_ms, now_ms() + stuck_ms, __ATOMIC_RELAXED);
 	calls[op->call].fn(op);
+	__atomic_store_n(&w->until_ms, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->armed, false, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->since_ms, 0, __ATOMIC_RELAXED);
 }
 
 static void worker_init(struct worker *w, bool cover)
 {
 	int fd;
 
+	self = w;
+	memset(w->flight, 0, sizeof(w->flight));
 	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (!cover)
 		return;
@@ -1210,15 +1468,15 @@ static void *watchdog(void *arg)
 {
 	(void)arg;
 	for (;;) {
-		uint64_t now, since;
+		uint64_t now, since, until;
 		int i;
 
-		usleep(5000);
+		usleep(1000);
 		now = now_ms();
 		for (i = 0; i < THREADS; i++) {
-			since = __atomic_load_n(&workers[i].since_ms,
+			until = __atomic_load_n(&workers[i].until_ms,
 						__ATOMIC_RELAXED);
-			if (!since || now < since + STUCK_MS * slow() ||
+			if (!until || now < until ||
 			    __atomic_load_n(&workers[i].armed, __ATOMIC_RELAXED))
 				continue;
 			stuck_calls++;
@@ -1253,6 +1511,46 @@ static void start_threads(void)
 }
 
 /*
+ * Where the time goes: the first thread's calls, the second's when the first is
+ * through, the end of rings and files, coverage, what is left, and writing down.
+ */
+
+enum phase { P_CALLS, P_SECOND, P_CLOSE, P_COVER, P_LEFT, P_SAVE, PHASES };
+
+static uint64_t spent_us[PHASES];
+
+static uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000ULL + ts.tv_nsec / 1000;
+}
+
+/* All since *@since was for that */
+static void lap(enum phase phase, uint64_t *since)
+{
+	uint64_t now = now_us();
+
+	spent_us[phase] += now - *since;
+	*since = now;
+}
+
+static void print_spent(void)
+{
+	static const char *const names[] = {
+		"calls", "second thread", "close", "coverage", "what is left",
+		"writing down",
+	};
+	int i;
+
+	for (i = 0; i < PHASES; i++)
+		printf("%s %llu ms%s", names[i],
+		       (unsigned long long)(spent_us[i] / 1000),
+		       i < PHASES - 1 ? ", " : "\n");
+}
+
+/*
  * Running a program
  */
 
@@ -1262,13 +1560,13 @@ static void expect_nothing_left(void)
 	int i;
 
 	/* What another thread was about to drop may take a moment */
-	for (i = 0; i < 500; i++) {
+	for (i = 0; i < 5000; i++) {
 		if (count_objects(&count))
 			die("objects cannot be counted");
 		if (!count.contexts && !count.endpoints && !count.channels &&
 		    !count.events)
 			return;
-		usleep(10000);
+		usleep(i < 1000 ? 500 : 10000);
 	}
 	fprintf(stderr, "left: contexts %u, endpoints %u, channels %u, events %u\n",
 		count.contexts, count.endpoints, count.channels, count.events);
@@ -1291,7 +1589,8 @@ static void trace_all(void)
 /* Returns how much coverage was new */
 static uint32_t execute(const struct program *p)
 {
-	uint32_t i, news = 0;
+	uint64_t since = now_us();
+	uint32_t i, k, news = 0;
 
 	__atomic_store_n(&program_since_ms, now_ms(), __ATOMIC_RELAXED);
 	memset(&run, 0, sizeof(run));
@@ -1307,15 +1606,29 @@ static uint32_t execute(const struct program *p)
 			hand_over(&p->op[i]);
 		else
 			make_call(&workers[0], &p->op[i]);
+	lap(P_CALLS, &since);
 	hand_over(NULL);
+	lap(P_SECOND, &since);
 
+	/* A ring that nothing is on serves again: it takes a while to end one */
+	for (i = 0; i < THREADS; i++) {
+		if (workers[i].in_flight || workers[i].ring_flags)
+			ring_close(&workers[i]);
+		workers[i].ring_flags = 0;
+	}
 	for (i = 0; i < CHANNELS; i++)
 		if (run.channel[i] > 2)
 			close(run.channel[i]);
 	close(run.fd);
+	lap(P_CLOSE, &since);
 	for (i = 0; use_cover && i < THREADS; i++)
 		news += add_coverage(workers[i].cover);
+	lap(P_COVER, &since);
 	expect_nothing_left();
+	for (i = 0; i < THREADS; i++)
+		for (k = 0; k < FLIGHTS; k++)
+			workers[i].flight[k].busy = false;
+	lap(P_LEFT, &since);
 	executions++;
 	__atomic_store_n(&program_since_ms, 0, __ATOMIC_RELAXED);
 	return news;
@@ -1330,19 +1643,24 @@ static uint32_t num_corpus;
 static const char *out_dir = ".";
 static int recent_fd = -1;
 
-/* Before it runs, where it is found after the machine has died */
-static void save_recent(const struct program *p)
+/* Before they run, where they are found after the machine has died */
+static void save_recent(const struct program *p, int num)
 {
+	static char text[BATCH * SLOT_SIZE];
 	static unsigned long number;
-	char text[SLOT_SIZE];
-	int n;
+	unsigned long batch = number / BATCH;
+	char *slot = text;
+	int i, n;
 
 	memset(text, '\n', sizeof(text));
-	n = snprintf(text, sizeof(text), "program %lu\n", number);
-	n += print_program(text + n, sizeof(text) - n, p);
-	text[n] = '\n';
+	for (i = 0; i < num; i++, slot += SLOT_SIZE) {
+		n = snprintf(slot, SLOT_SIZE, "program %lu\n", number + i);
+		n += print_program(slot + n, SLOT_SIZE - n, &p[i]);
+		slot[n] = '\n';
+	}
+	number += BATCH;
 	if (pwrite(recent_fd, text, sizeof(text),
-		   number++ % RECENT * SLOT_SIZE) != sizeof(text))
+		   batch % 2 * sizeof(text)) != sizeof(text))
 		die("cannot write the file of recent programs");
 }
 
@@ -1363,12 +1681,22 @@ static void save_corpus(const struct program *p, uint32_t number)
 
 static void try_program(const struct program *p)
 {
-	save_recent(p);
-	if (!execute(p) || num_corpus == MAX_CORPUS)
+	bool is_new = execute(p);
+
+	if (!is_new || num_corpus == MAX_CORPUS)
 		return;
 	corpus[num_corpus] = *p;
 	save_corpus(p, num_corpus);
 	num_corpus++;
+}
+
+/* One of those given */
+static void try_given(const struct program *p)
+{
+	if (!use_cover && num_corpus < MAX_CORPUS)
+		corpus[num_corpus++] = *p;
+	save_recent(p, 1);
+	try_program(p);
 }
 
 static uint8_t random_call(void)
@@ -1392,6 +1720,7 @@ static void random_op(struct op *op)
 	op->call = random_call();
 	op->thread = !rnd_below(5);
 	op->fail = rnd_below(12) ? 0 : 1 + rnd_below(24);
+	op->how = rnd_below(3) ? HOW_IOCTL : rnd_below(8);
 	for (i = 0; i < ARGS; i++)
 		op->arg[i] = rnd_below(4) ? rnd_below(8) : rnd();
 }
@@ -1425,7 +1754,7 @@ static void mutate(struct program *p)
 		return;
 	}
 	at = rnd_below(p->num);
-	switch (rnd_below(10)) {
+	switch (rnd_below(11)) {
 	case 0:
 	case 1:
 		random_op(&op);
@@ -1446,6 +1775,9 @@ static void mutate(struct program *p)
 		p->op[at].fail = rnd_below(3) ? 1 + rnd_below(24) : 0;
 		break;
 	case 6:
+		p->op[at].how = rnd_below(8);
+		break;
+	case 7:
 		cross_over(p);
 		break;
 	default:
@@ -1496,6 +1828,8 @@ static void write_covered(void)
 	FILE *file;
 	uint32_t i;
 
+	if (!use_cover)
+		return;
 	snprintf(path, sizeof(path), "%s/covered", out_dir);
 	file = fopen(path, "w");
 	if (!file)
@@ -1521,11 +1855,21 @@ static void report(uint64_t started)
 static void fuzz(uint64_t seconds)
 {
 	uint64_t started = now_ms(), reported = 0;
-	struct program p;
+	static struct program p[BATCH];
+	unsigned int i = BATCH;
 
 	while (now_ms() - started < seconds * 1000) {
-		new_program(&p);
-		try_program(&p);
+		if (i == BATCH) {
+			uint64_t since = now_us();
+
+			for (i = 0; i < BATCH; i++)
+				new_program(&p[i]);
+			save_recent(p, BATCH);
+			lap(P_SAVE, &since);
+			i = 0;
+		}
+		stuck_ms = rnd_below(PATIENT_ONE_IN) ? STUCK_MS : PATIENT_MS;
+		try_program(&p[i++]);
 		if (now_ms() - started > reported + 30000) {
 			reported = now_ms() - started;
 			report(started);
@@ -1533,7 +1877,19 @@ static void fuzz(uint64_t seconds)
 		}
 	}
 	report(started);
+	print_spent();
 	write_covered();
+}
+
+/* What gives up after a minute or two does so while it is looked at */
+static void be_impatient(void)
+{
+	struct rdma_ep_test_patience cmd = { .seconds = 1 };
+	int fd = open_ep();
+
+	if (fd < 0 || ioctl(fd, RDMA_EP_TEST_PATIENCE, &cmd))
+		die("the module has no test code");
+	close(fd);
 }
 
 static void replay(const struct program *p)
@@ -1549,7 +1905,7 @@ static void replay(const struct program *p)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: fuzz [--seconds N] [--seed N] [--out DIR] FILE...\n"
+		"usage: fuzz [--blind] [--seconds N] [--seed N] [--out DIR] FILE...\n"
 		"       fuzz --replay FILE\n");
 	return 2;
 }
@@ -1586,6 +1942,7 @@ int main(int argc, char **argv)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "seed", required_argument, NULL, 'e' },
 		{ "out", required_argument, NULL, 'o' },
+		{ "blind", no_argument, NULL, 'b' },
 		{ "replay", required_argument, NULL, 'r' },
 		{}
 	};
@@ -1605,6 +1962,9 @@ int main(int argc, char **argv)
 		case 'o':
 			out_dir = optarg;
 			break;
+		case 'b':
+			use_cover = false;
+			break;
 		case 'r':
 			replay_file = optarg;
 			use_cover = false;
@@ -1623,6 +1983,7 @@ int main(int argc, char **argv)
 	mprotect(unmapped + 3 * 4096, 4096, PROT_NONE);
 	quiet_faults();
 	trace_all();
+	be_impatient();
 	start_threads();
 
 	if (replay_file)
@@ -1635,7 +1996,7 @@ int main(int argc, char **argv)
 	if (recent_fd < 0)
 		die("cannot write to the folder given");
 	for (; optind < argc; optind++)
-		if (parse_file(argv[optind], try_program))
+		if (parse_file(argv[optind], try_given))
 			die(argv[optind]);
 	printf("%u programs to begin with\n", num_corpus);
 	fuzz(seconds);
