@@ -13,11 +13,11 @@ trap 'rm -rf "$WORK"' EXIT
 NUMBER=0
 ENDLESS=
 
-# on_library COMMAND...: becomes that, on the library of this side
+# on_library COMMAND...: becomes that, on the library of this side, for $LIMIT or 90 s
 on_library() {
 	[ ! -e /dev/infiniband/rdma_ep ] || export LD_LIBRARY_PATH=$BUILD/lib/compat
 	export LD_DEBUG=files LD_DEBUG_OUTPUT=$WORK/ld
-	exec timeout -k 5 $((90 * SLOW)) "$@"
+	exec timeout -k 5 $((${LIMIT:-90} * SLOW)) "$@"
 }
 
 # program COMMAND...: with its output in $WORK/log
