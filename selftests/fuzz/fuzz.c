@@ -383,6 +383,7 @@ struct worker {
 	const struct op *op;	/* to do, NULL when it is done */
 	uint64_t until_ms;	/* when the call gets a signal, 0 for never */
 	bool armed;		/* an allocation of it is to fail */
+	const char *doing;	/* the call, or NULL */
 	struct io_uring ring;
 	bool ring_open;
 	unsigned int ring_flags;
@@ -1398,7 +1399,9 @@ static void make_call(struct worker *w, const struct op *op)
 		return;
 	__atomic_store_n(&w->armed, op->fail, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->until_ms, now_ms() + stuck_ms, __ATOMIC_RELAXED);
+	w->doing = calls[op->call].name;
 	calls[op->call].fn(op);
+	w->doing = NULL;
 	__atomic_store_n(&w->until_ms, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->armed, false, __ATOMIC_RELAXED);
 }
@@ -1483,8 +1486,13 @@ static void *watchdog(void *arg)
 			pthread_kill(workers[i].thread, SIGUSR1);
 		}
 		since = __atomic_load_n(&program_since_ms, __ATOMIC_RELAXED);
-		if (since && now > since + 30000 * slow())
-			die("a program takes longer than 30 s");
+		if (!since || now < since + 30000 * slow())
+			continue;
+		for (i = 0; i < THREADS; i++)
+			fprintf(stderr, "thread %d: %s, %u in flight\n", i,
+				workers[i].doing ? workers[i].doing : "no call",
+				workers[i].in_flight);
+		die("a program takes longer than 30 s");
 	}
 	return NULL;
 }
@@ -1560,7 +1568,7 @@ static void expect_nothing_left(void)
 	int i;
 
 	/* What another thread was about to drop may take a moment */
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < 2000; i++) {
 		if (count_objects(&count))
 			die("objects cannot be counted");
 		if (!count.contexts && !count.endpoints && !count.channels &&
@@ -1647,8 +1655,7 @@ static int recent_fd = -1;
 static void save_recent(const struct program *p, int num)
 {
 	static char text[BATCH * SLOT_SIZE];
-	static unsigned long number;
-	unsigned long batch = number / BATCH;
+	static unsigned long number, batch;
 	char *slot = text;
 	int i, n;
 
@@ -1658,9 +1665,9 @@ static void save_recent(const struct program *p, int num)
 		n += print_program(slot + n, SLOT_SIZE - n, &p[i]);
 		slot[n] = '\n';
 	}
-	number += BATCH;
+	number += num;
 	if (pwrite(recent_fd, text, sizeof(text),
-		   batch % 2 * sizeof(text)) != sizeof(text))
+		   batch++ % 2 * sizeof(text)) != sizeof(text))
 		die("cannot write the file of recent programs");
 }
 
