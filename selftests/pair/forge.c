@@ -17,9 +17,10 @@
  *	unknown-id	REP, RTU, DREQ, REJ... for connections that there are not
  *	bad-attribute	attributes that there are not, methods, versions, classes
  *	noise		a header of the connection manager, the rest at random
- *	short		MADs that are cut off, or too long
+ *	short		MADs that are cut off
  *	bad-packet	wrong checksums, keys, opcodes, paddings, lengths
  *	no-opcode	opcodes that there are not
+ *	long		MADs that are too long
  *	replay		what this machine sends there, once more, and again later
  *	twist		the same with another attribute, or some bytes changed
  *
@@ -350,12 +351,12 @@ static void make_noise(struct packet *p)
 static void make_short(struct packet *p)
 {
 	struct packet whole;
-	size_t len = below(4) ? below(MAD) : MAD + 1 + below(1200);
+	size_t len = below(MAD);
 	uint8_t *mad;
 
 	begin_req(&whole);
 	mad = begin(p, len);
-	memcpy(mad, mad_of(&whole), len < MAD ? len : MAD);
+	memcpy(mad, mad_of(&whole), len);
 }
 
 /* IBTA 9.2: RC, UC, RD, UD have these, and each less than 32. */
@@ -503,6 +504,8 @@ static bool forge(const char *kind)
 		make_noise(&p);
 	} else if (!strcmp(kind, "short")) {
 		make_short(&p);
+	} else if (!strcmp(kind, "long")) {
+		begin(&p, MAD + 1 + below(1200));
 	} else if (!strcmp(kind, "bad-packet")) {
 		good = make_bad_packet(&p);
 	} else if (!strcmp(kind, "no-opcode")) {
