@@ -132,9 +132,6 @@ int rdma_ep_listen(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;
@@ -364,9 +361,6 @@ int rdma_ep_establish(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
@@ -412,9 +406,6 @@ int rdma_ep_reject(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	if (cmd->reason && cmd->reason != IB_CM_REJ_CONSUMER_DEFINED &&
 	    cmd->reason != IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
@@ -432,36 +423,54 @@ int rdma_ep_reject(struct rdma_ep_call *call)
 	return ret;
 }
 
-static bool rdma_ep_is_overdue(struct rdma_ep *ep)
+/* The end of the connection does not come: report it in its place. */
+static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 {
-	return (u32)ktime_get_seconds() - READ_ONCE(ep->conn->disconnect_s) >= RDMA_EP_DISCONNECT_S;
+	spin_lock(&ep->ctx->ev_lock);
+	if (ep->disconnecting && !ep->dead) {
+		ep->disconnecting = false;
+		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
+		rdma_ep_event_queue_slot(ep, RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+}
+
+/* Seconds until a disconnect of which nothing was heard is given up; 0 or less: now. */
+static int rdma_ep_patience_left(struct rdma_ep *ep)
+{
+	u32 waited = (u32)ktime_get_seconds() - READ_ONCE(ep->conn->disconnect_s);
+
+	return (int)(RDMA_EP_DISCONNECT_S - waited);
 }
 
 /*
  * rdma_disconnect() does not tell when its message could not be sent, and no
  * event comes then: nobody may wait for it for ever, or look for it in vain.
+ * It is queued for the first disconnect that may become overdue.
  */
 void rdma_ep_overdue_work(struct work_struct *work)
 {
 	struct rdma_ep_ctx *ctx =
 		container_of(to_delayed_work(work), struct rdma_ep_ctx, overdue_work);
 	unsigned long handle;
+	int left, next = 0;
 	struct rdma_ep *ep;
-	bool left = false;
 
 	rcu_read_lock();
 	xa_for_each(&ctx->eps, handle, ep) {
 		if (!READ_ONCE(ep->disconnecting) || !kref_get_unless_zero(&ep->kref))
 			continue;
-		if (rdma_ep_is_overdue(ep))
+		left = rdma_ep_patience_left(ep);
+		if (left <= 0)
 			rdma_ep_give_up_disconnect(ep);
-		else
-			left = true;
+		else if (!next || left < next)
+			next = left;
 		rdma_ep_put(ep);
 	}
 	rcu_read_unlock();
-	if (left)
-		queue_delayed_work(rdma_ep_wq, &ctx->overdue_work, RDMA_EP_DISCONNECT_TIMEOUT / 3);
+	/* Not queue_delayed_work(): a disconnect that has just begun may have done that. */
+	if (next)
+		mod_delayed_work(rdma_ep_wq, &ctx->overdue_work, next * HZ);
 }
 
 /*
@@ -483,7 +492,7 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 			ep->conn->disconnect_s = ktime_get_seconds();
 			if (!delayed_work_pending(&ep->ctx->overdue_work))
 				queue_delayed_work(rdma_ep_wq, &ep->ctx->overdue_work,
-						   RDMA_EP_DISCONNECT_TIMEOUT);
+						   RDMA_EP_DISCONNECT_S * HZ);
 		}
 		ep->disconnected = true;
 		break;

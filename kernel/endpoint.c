@@ -644,9 +644,6 @@ int rdma_ep_destroy_many(struct rdma_ep_call *call)
 	struct rdma_ep_remains *remains;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	remains = kmalloc(sizeof(*remains), GFP_KERNEL_ACCOUNT);
 	if (!remains)
 		return -ENOMEM;

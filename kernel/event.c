@@ -320,9 +320,6 @@ int rdma_ep_write_event(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret = 0;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	if (cmd->event != RDMA_EP_EVENT_USER)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
 				    "only user events can be written, not type %u", cmd->event);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
  * From an ioctl number to its handler. What every command needs checked is
- * checked here: the number, the struct's size and tail, the flags. Handlers
- * start with their own work, and find their struct in rdma_ep_call::cmd.
+ * checked here: the number, the struct's size and tail, the flags, the
+ * reserved field. Handlers start with their own work, and find their struct in
+ * rdma_ep_call::cmd.
  */
 #include <linux/fs.h>
 #include <linux/nospec.h>
@@ -17,6 +18,8 @@
  * @flags: flags that it knows
  * @size: size of its argument struct
  * @min_size: end of the struct's last member in ABI 1
+ * @reserved: offset of its reserved field
+ * @reserved_size: size of that field; 0 if there is none
  * @fn: the handler
  */
 struct rdma_ep_op_row {
@@ -24,10 +27,13 @@ struct rdma_ep_op_row {
 	u32 flags;
 	u16 size;
 	u16 min_size;
+	u16 reserved;
+	u16 reserved_size;
 	int (*fn)(struct rdma_ep_call *call);
 };
 
-#define RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn)                                         \
+/* clang-format off */
+#define RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn, ...)                                    \
 	[_IOC_NR(_cmd)] = {                                                                    \
 		.cmd = _cmd,                                                                   \
 		.flags = _flags,                                                               \
@@ -35,7 +41,15 @@ struct rdma_ep_op_row {
 			BUILD_BUG_ON_ZERO(sizeof(struct _struct) > sizeof(union rdma_ep_cmd)), \
 		.min_size = offsetofend(struct _struct, _last),                                \
 		.fn = _fn,                                                                     \
+		__VA_ARGS__                                                                    \
 	}
+/* clang-format on */
+
+/* Its struct has a reserved field, which must be 0. */
+#define RDMA_EP_ROW_RESERVED(_cmd, _struct, _last, _flags, _fn)     \
+	RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn,              \
+		    .reserved = offsetof(struct _struct, reserved), \
+		    .reserved_size = sizeof_field(struct _struct, reserved))
 
 static int rdma_ep_get_info(struct rdma_ep_call *call);
 
@@ -53,34 +67,34 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 		    rdma_ep_create_ep),
 	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, fd, 0, rdma_ep_destroy),
 	RDMA_EP_ROW(RDMA_EP_BIND, rdma_ep_bind, addr, 0, rdma_ep_bind),
-	RDMA_EP_ROW(RDMA_EP_RESOLVE_ADDR, rdma_ep_resolve_addr, reserved,
-		    WAIT_FLAGS | RDMA_EP_RESOLVE_THEN_ROUTE, rdma_ep_resolve_addr),
-	RDMA_EP_ROW(RDMA_EP_RESOLVE_ROUTE, rdma_ep_resolve_route, reserved, WAIT_FLAGS,
-		    rdma_ep_resolve_route),
-	RDMA_EP_ROW(RDMA_EP_LISTEN, rdma_ep_listen, reserved, 0, rdma_ep_listen),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_RESOLVE_ADDR, rdma_ep_resolve_addr, reserved,
+			     WAIT_FLAGS | RDMA_EP_RESOLVE_THEN_ROUTE, rdma_ep_resolve_addr),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_RESOLVE_ROUTE, rdma_ep_resolve_route, reserved, WAIT_FLAGS,
+			     rdma_ep_resolve_route),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_LISTEN, rdma_ep_listen, reserved, 0, rdma_ep_listen),
 	RDMA_EP_ROW(RDMA_EP_CONNECT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_connect),
 	RDMA_EP_ROW(RDMA_EP_ACCEPT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_accept),
-	RDMA_EP_ROW(RDMA_EP_ESTABLISH, rdma_ep_establish, reserved, 0, rdma_ep_establish),
-	RDMA_EP_ROW(RDMA_EP_REJECT, rdma_ep_reject, reserved, 0, rdma_ep_reject),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_ESTABLISH, rdma_ep_establish, reserved, 0, rdma_ep_establish),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_REJECT, rdma_ep_reject, reserved, 0, rdma_ep_reject),
 	RDMA_EP_ROW(RDMA_EP_DISCONNECT, rdma_ep_disconnect, record_uptr, WAIT_FLAGS,
 		    rdma_ep_disconnect),
-	RDMA_EP_ROW(RDMA_EP_QUERY, rdma_ep_query, reserved, 0, rdma_ep_query),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_QUERY, rdma_ep_query, reserved, 0, rdma_ep_query),
 	RDMA_EP_ROW(RDMA_EP_INIT_QP_ATTR, rdma_ep_init_qp_attr, attr_uptr, 0, rdma_ep_init_qp_attr),
 	RDMA_EP_ROW(RDMA_EP_ATTACH, rdma_ep_attach, channel, RDMA_EP_F_NEW_CHANNEL, rdma_ep_attach),
-	RDMA_EP_ROW(RDMA_EP_WAIT, rdma_ep_wait, reserved,
-		    RDMA_EP_WAIT_NOWAIT | RDMA_EP_F_NEW_CHANNEL, rdma_ep_wait),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_WAIT, rdma_ep_wait, reserved,
+			     RDMA_EP_WAIT_NOWAIT | RDMA_EP_F_NEW_CHANNEL, rdma_ep_wait),
 	RDMA_EP_ROW(RDMA_EP_NOTIFY, rdma_ep_notify, event, 0, rdma_ep_notify),
-	RDMA_EP_ROW(RDMA_EP_JOIN, rdma_ep_join, reserved, 0, rdma_ep_join),
-	RDMA_EP_ROW(RDMA_EP_LEAVE, rdma_ep_leave, reserved, 0, rdma_ep_leave),
-	RDMA_EP_ROW(RDMA_EP_SET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_set_option),
-	RDMA_EP_ROW(RDMA_EP_GET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_get_option),
-	RDMA_EP_ROW(RDMA_EP_WRITE_EVENT, rdma_ep_write_event, arg, 0, rdma_ep_write_event),
-	RDMA_EP_ROW(RDMA_EP_RESOLVE_SERVICE, rdma_ep_resolve_service, reserved, WAIT_FLAGS,
-		    rdma_ep_resolve_service),
-	RDMA_EP_ROW(RDMA_EP_QUERY_SERVICES, rdma_ep_query_services, reserved, 0,
-		    rdma_ep_query_services),
-	RDMA_EP_ROW(RDMA_EP_DESTROY_MANY, rdma_ep_destroy_many, reserved, RDMA_EP_DESTROY_NOWAIT,
-		    rdma_ep_destroy_many),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_JOIN, rdma_ep_join, reserved, 0, rdma_ep_join),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_LEAVE, rdma_ep_leave, reserved, 0, rdma_ep_leave),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_SET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_set_option),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_GET_OPTION, rdma_ep_option, reserved, 0, rdma_ep_get_option),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_WRITE_EVENT, rdma_ep_write_event, arg, 0, rdma_ep_write_event),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_RESOLVE_SERVICE, rdma_ep_resolve_service, reserved, WAIT_FLAGS,
+			     rdma_ep_resolve_service),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_QUERY_SERVICES, rdma_ep_query_services, reserved, 0,
+			     rdma_ep_query_services),
+	RDMA_EP_ROW_RESERVED(RDMA_EP_DESTROY_MANY, rdma_ep_destroy_many, reserved,
+			     RDMA_EP_DESTROY_NOWAIT, rdma_ep_destroy_many),
 };
 
 /* The layout is the same for 32-bit callers, and stays what it is. */
@@ -171,6 +185,9 @@ static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_r
 	if (hdr->flags & ~op->flags)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT, "unknown flags %#x",
 				    hdr->flags & ~op->flags);
+	if (memchr_inv(call->cmd + op->reserved, 0, op->reserved_size))
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
+				    "reserved field is not 0");
 	return op->fn(call);
 }
 

@@ -193,9 +193,6 @@ int rdma_ep_join(struct rdma_ep_call *call)
 	int join_state;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	join_state = rdma_ep_join_state(call, cmd->join_flags);
 	if (join_state < 0)
 		return join_state;
@@ -226,9 +223,6 @@ int rdma_ep_leave(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);

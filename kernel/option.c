@@ -38,12 +38,8 @@ static int rdma_ep_option_size(struct rdma_ep_call *call, u32 name)
 
 static int rdma_ep_option_check(struct rdma_ep_call *call, struct rdma_ep_option *cmd)
 {
-	int size;
+	int size = rdma_ep_option_size(call, cmd->name);
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
-	size = rdma_ep_option_size(call, cmd->name);
 	if (size < 0)
 		return size;
 	if (cmd->value_len != size)
@@ -252,7 +248,7 @@ static int rdma_ep_set_path(struct rdma_ep_call *call, struct rdma_ep *ep)
 int rdma_ep_set_option(struct rdma_ep_call *call)
 {
 	struct rdma_ep_option *cmd = call->cmd;
-	bool is_path = cmd->name == RDMA_EP_OPT_IB_PATH && !cmd->reserved;
+	bool is_path = cmd->name == RDMA_EP_OPT_IB_PATH;
 	void __user *uvalue = u64_to_user_ptr(cmd->value_uptr);
 	struct rdma_ep *ep;
 	u32 value = 0;

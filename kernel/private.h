@@ -512,7 +512,6 @@ void rdma_ep_wait_begin(struct rdma_ep *ep, u32 types);
 void rdma_ep_wait_end(struct rdma_ep *ep);
 int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t,
 		      struct wait_queue_entry *wait);
-void rdma_ep_give_up_disconnect(struct rdma_ep *ep);
 int rdma_ep_wait_then(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types,
 		      rdma_ep_done_fn *done);
 int rdma_ep_wait_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
@@ -525,8 +524,7 @@ int rdma_ep_wait(struct rdma_ep_call *call);
  * is mute; but not if it had no memory for the disconnect itself, which
  * rdma_disconnect() keeps to itself.
  */
-#define RDMA_EP_DISCONNECT_S	   rdma_ep_test_patience(90)
-#define RDMA_EP_DISCONNECT_TIMEOUT (RDMA_EP_DISCONNECT_S * HZ)
+#define RDMA_EP_DISCONNECT_S rdma_ep_test_patience(90)
 
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);

@@ -394,9 +394,9 @@ int rdma_ep_query(struct rdma_ep_call *call)
 
 	unknown = cmd->parts &
 		  ~(RDMA_EP_REC_INFO | RDMA_EP_REC_INIT | RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
-	if (unknown || cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "unknown parts %#x, or reserved field is not 0", unknown);
+	if (unknown)
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT, "unknown parts %#x",
+				    unknown);
 	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;

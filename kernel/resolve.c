@@ -200,9 +200,6 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	src = rdma_ep_sockaddr(call, &cmd->src, true);
 	if (IS_ERR(src))
 		return PTR_ERR(src);
@@ -252,9 +249,6 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	ret = rdma_ep_wait_prepare(call, &ep, cmd->ep, RDMA_EP_COMPLETES_ROUTE, cmd->record_uptr,
 				   cmd->record_len);
 	if (ret)

@@ -38,9 +38,9 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 	if (!RDMA_EP_CM_HAS_SERVICE)
 		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_KERNEL,
 				    "this kernel's rdma_cm does not resolve services");
-	if (cmd->reserved || cmd->by & ~(RDMA_EP_SERVICE_BY_ID | RDMA_EP_SERVICE_BY_NAME))
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "unknown search, or reserved field is not 0");
+	if (cmd->by & ~(RDMA_EP_SERVICE_BY_ID | RDMA_EP_SERVICE_BY_NAME))
+		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT, "unknown search %#x",
+				    cmd->by);
 	if (!cmd->by)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
 				    "neither a service id nor a name to look for");
@@ -88,9 +88,6 @@ int rdma_ep_query_services(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret = 0;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);

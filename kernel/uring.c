@@ -32,7 +32,7 @@
  * @ioucmd: the request as io_uring knows it; its pdu points here
  * @wait: in rdma_ep::wq while the request is armed (ev_lock)
  * @node: on rdma_ep_ctx::uring_reqs (uring_lock)
- * @work: destroying: does it. Disconnecting: gives up.
+ * @work: destroying: does it
  * @discarded: destroying: as rdma_ep_teardown() has returned it
  * @canceled: nobody waits for the answer; set by who has claimed the request
  */
@@ -42,7 +42,7 @@ struct rdma_ep_uring {
 	struct io_uring_cmd *ioucmd;
 	struct wait_queue_entry wait;
 	struct list_head node;
-	struct delayed_work work;
+	struct work_struct work;
 	int discarded;
 	bool canceled;
 };
@@ -88,7 +88,6 @@ static void rdma_ep_uring_go_on(struct rdma_ep_uring *req, int ret, struct rdma_
 
 	if (!RDMA_EP_URING_TELLS)
 		rdma_ep_uring_unwatch(req);
-	cancel_delayed_work_sync(&req->work);
 	ret = call->done(call, ep, ret, t);
 	if (call->wait_types)
 		rdma_ep_wait_end(ep);
@@ -177,16 +176,9 @@ static void rdma_ep_uring_look_work(struct work_struct *work)
 		queue_delayed_work(rdma_ep_wq, &ctx->uring_work, RDMA_EP_URING_PERIOD);
 }
 
-static void rdma_ep_uring_give_up(struct work_struct *work)
-{
-	struct rdma_ep_uring *req = container_of(to_delayed_work(work), struct rdma_ep_uring, work);
-
-	rdma_ep_give_up_disconnect(req->call.wait_ep);
-}
-
 static void rdma_ep_uring_teardown(struct work_struct *work)
 {
-	struct rdma_ep_uring *req = container_of(to_delayed_work(work), struct rdma_ep_uring, work);
+	struct rdma_ep_uring *req = container_of(work, struct rdma_ep_uring, work);
 
 	req->discarded = rdma_ep_teardown(req->call.wait_ep);
 	rdma_ep_uring_in_task(req->ioucmd, rdma_ep_uring_tw);
@@ -200,14 +192,11 @@ static void rdma_ep_uring_wait(struct rdma_ep_uring *req, unsigned int issue_fla
 	int ret;
 
 	if (!call->wait_types) {
-		INIT_DELAYED_WORK(&req->work, rdma_ep_uring_teardown);
-		queue_delayed_work(rdma_ep_wq, &req->work, 0);
+		INIT_WORK(&req->work, rdma_ep_uring_teardown);
+		queue_work(rdma_ep_wq, &req->work);
 		return;
 	}
 
-	INIT_DELAYED_WORK(&req->work, rdma_ep_uring_give_up);
-	if (call->wait_types == RDMA_EP_COMPLETES_DISCONNECT)
-		queue_delayed_work(rdma_ep_wq, &req->work, RDMA_EP_DISCONNECT_TIMEOUT);
 	rdma_ep_uring_mark(req->ioucmd, issue_flags);
 	rdma_ep_uring_watch(req);
 	ret = rdma_ep_wait_take(call->wait_ep, call->wait_types, &t, &req->wait);

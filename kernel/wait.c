@@ -149,18 +149,6 @@ int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t,
 	return ret;
 }
 
-/* The end of the connection does not come: report it in its place. */
-void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
-{
-	spin_lock(&ep->ctx->ev_lock);
-	if (ep->disconnecting && !ep->dead) {
-		ep->disconnecting = false;
-		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
-		rdma_ep_event_queue_slot(ep, RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
-	}
-	spin_unlock(&ep->ctx->ev_lock);
-}
-
 static bool rdma_ep_wait_over(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t, int *ret)
 {
 	*ret = rdma_ep_wait_take(ep, types, t, NULL);
@@ -178,22 +166,13 @@ static bool rdma_ep_wait_over(struct rdma_ep *ep, u32 types, struct rdma_ep_take
  */
 static int rdma_ep_wait_for(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t)
 {
-	long left = types == RDMA_EP_COMPLETES_DISCONNECT ? RDMA_EP_DISCONNECT_TIMEOUT :
-							    MAX_SCHEDULE_TIMEOUT;
-	int ret;
+	int interrupted, ret;
 
 	if (rdma_ep_wait_over(ep, types, t, &ret))
 		return ret;
 	/* Not wait_event_interruptible(): that offers to reschedule before it looks. */
-	left = __wait_event_interruptible_timeout(ep->wq, rdma_ep_wait_over(ep, types, t, &ret),
-						  left);
-	if (left < 0)
-		return left;
-	if (!left) {
-		rdma_ep_give_up_disconnect(ep);
-		ret = rdma_ep_wait_take(ep, types, t, NULL);
-	}
-	return ret;
+	interrupted = __wait_event_interruptible(ep->wq, rdma_ep_wait_over(ep, types, t, &ret));
+	return interrupted ?: ret;
 }
 
 /**
@@ -376,9 +355,6 @@ int rdma_ep_wait(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	if (cmd->hdr.flags & RDMA_EP_F_NEW_CHANNEL && cmd->child_channel != -1)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_CHANNEL,
 				    "a channel is given, and a new one asked for");

@@ -800,7 +800,7 @@ struct rdma_ep_reject {
  *
  * Idempotent: 0 when the peer, or an earlier call, went first.
  * Completes with DISCONNECTED or DEVICE_REMOVAL; with DISCONNECTED and the
- * status -ETIMEDOUT after 90 to 120 s if nothing was heard. If there is
+ * status -ETIMEDOUT after 90 s if nothing was heard. If there is
  * nothing to wait for, RDMA_EP_F_WAIT answers with RDMA_EP_EVENT_NONE. Follows
  * rdma_disconnect(3).
  */
