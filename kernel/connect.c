@@ -11,7 +11,7 @@
 #include "trace.h"
 
 /**
- * struct rdma_ep_deadline - gives up a connect that nobody answers
+ * struct rdma_ep_deadline - gives up a connect or an accept that nobody answers
  * @work: runs when the time is over
  * @ep: the endpoint, which waits for the work before it goes
  * @timeout_ms: how long to wait
@@ -23,31 +23,38 @@ struct rdma_ep_deadline {
 };
 
 /*
- * rdma_cm has no call to give up a connect but to destroy the id. The endpoint
- * stays, to report what happened.
+ * A connect or an accept has taken too long. rdma_cm has no call to give it up
+ * but to destroy the id. The endpoint stays, to report what happened.
  */
-static void rdma_ep_deadline_work(struct work_struct *work)
+static void rdma_ep_give_up_attempt(struct rdma_ep *ep)
 {
-	struct rdma_ep_deadline *deadline =
-		container_of(to_delayed_work(work), struct rdma_ep_deadline, work);
-	struct rdma_ep *ep = deadline->ep;
 	struct rdma_ep_event_more *more = NULL;
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (ep->op == RDMA_EP_OP_CONNECT && !ep->dead) {
+	/* Without its event it is just being completed. */
+	if ((ep->op == RDMA_EP_OP_CONNECT || ep->op == RDMA_EP_OP_ACCEPT) && ep->op_event &&
+	    !ep->dead) {
 		swap(more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_FAILED);
 		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT);
+		kref_get(&ep->kref);
+		if (!queue_work(rdma_ep_wq, &ep->close_work))
+			rdma_ep_put(ep);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
+}
 
-	if (more)
-		rdma_ep_close_id(ep);
+static void rdma_ep_deadline_work(struct work_struct *work)
+{
+	struct rdma_ep_deadline *deadline =
+		container_of(to_delayed_work(work), struct rdma_ep_deadline, work);
+
+	rdma_ep_give_up_attempt(deadline->ep);
 }
 
 /**
- * rdma_ep_deadline_set - how long connects of this endpoint may take
+ * rdma_ep_deadline_set - how long a connect or an accept of this endpoint may take
  * @ep: the endpoint, locked
  * @timeout_ms: 0 for as long as rdma_cm tries
  *
@@ -70,13 +77,33 @@ int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms)
 	return 0;
 }
 
-static void rdma_ep_deadline_start(struct rdma_ep *ep)
+/* Return: whether the user has asked for a deadline. */
+static bool rdma_ep_deadline_start(struct rdma_ep *ep)
 {
 	lockdep_assert_held(&ep->lock);
 
-	if (ep->deadline && ep->deadline->timeout_ms)
-		mod_delayed_work(rdma_ep_wq, &ep->deadline->work,
-				 msecs_to_jiffies(ep->deadline->timeout_ms));
+	if (!ep->deadline || !ep->deadline->timeout_ms)
+		return false;
+	mod_delayed_work(rdma_ep_wq, &ep->deadline->work,
+			 msecs_to_jiffies(ep->deadline->timeout_ms));
+	return true;
+}
+
+/*
+ * Give up an accept or a disconnect of which nothing is heard, in @seconds; 0 if
+ * something else will.
+ */
+static void rdma_ep_watch(struct rdma_ep *ep, unsigned int seconds)
+{
+	struct delayed_work *work = &ep->ctx->overdue_work;
+
+	lockdep_assert_held(&ep->ctx->ev_lock);
+
+	ep->conn->since_s = ktime_get_seconds();
+	WRITE_ONCE(ep->conn->patience_s, seconds);
+	if (seconds && (!delayed_work_pending(work) ||
+			time_after(work->timer.expires, jiffies + seconds * HZ)))
+		mod_delayed_work(rdma_ep_wq, work, seconds * HZ);
 }
 
 /* The endpoint is dead: nothing starts the work any more. */
@@ -277,6 +304,11 @@ static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 	if (ret)
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
 				    "the connection manager could not send the reply");
+	if (ud)
+		return 0;
+	spin_lock(&ep->ctx->ev_lock);
+	rdma_ep_watch(ep, rdma_ep_deadline_start(ep) ? 0 : RDMA_EP_ACCEPT_S);
+	spin_unlock(&ep->ctx->ev_lock);
 	return 0;
 }
 
@@ -435,18 +467,25 @@ static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 	spin_unlock(&ep->ctx->ev_lock);
 }
 
-/* Seconds until a disconnect of which nothing was heard is given up; 0 or less: now. */
-static int rdma_ep_patience_left(struct rdma_ep *ep)
+/* Is something under way of which it may be that nothing is ever heard? */
+static bool rdma_ep_is_watched(const struct rdma_ep *ep)
 {
-	u32 waited = (u32)ktime_get_seconds() - READ_ONCE(ep->conn->disconnect_s);
+	if (READ_ONCE(ep->disconnecting))
+		return true;
+	return READ_ONCE(ep->op) == RDMA_EP_OP_ACCEPT && READ_ONCE(ep->conn->patience_s);
+}
 
-	return (int)(RDMA_EP_DISCONNECT_S - waited);
+static void rdma_ep_give_up(struct rdma_ep *ep)
+{
+	rdma_ep_give_up_disconnect(ep);
+	rdma_ep_give_up_attempt(ep);
 }
 
 /*
  * rdma_disconnect() does not tell when its message could not be sent, and no
- * event comes then: nobody may wait for it for ever, or look for it in vain.
- * It is queued for the first disconnect that may become overdue.
+ * event comes then. A peer may ask for hours to answer an accept, and never do.
+ * Nobody may wait for either for ever. This is queued for the first of the
+ * context that may become overdue.
  */
 void rdma_ep_overdue_work(struct work_struct *work)
 {
@@ -458,17 +497,18 @@ void rdma_ep_overdue_work(struct work_struct *work)
 
 	rcu_read_lock();
 	xa_for_each(&ctx->eps, handle, ep) {
-		if (!READ_ONCE(ep->disconnecting) || !kref_get_unless_zero(&ep->kref))
+		if (!rdma_ep_is_watched(ep) || !kref_get_unless_zero(&ep->kref))
 			continue;
-		left = rdma_ep_patience_left(ep);
+		left = READ_ONCE(ep->conn->since_s) + READ_ONCE(ep->conn->patience_s) -
+		       (u32)ktime_get_seconds();
 		if (left <= 0)
-			rdma_ep_give_up_disconnect(ep);
+			rdma_ep_give_up(ep);
 		else if (!next || left < next)
 			next = left;
 		rdma_ep_put(ep);
 	}
 	rcu_read_unlock();
-	/* Not queue_delayed_work(): a disconnect that has just begun may have done that. */
+	/* Not queue_delayed_work(): what has just begun may have done that. */
 	if (next)
 		mod_delayed_work(rdma_ep_wq, &ctx->overdue_work, next * HZ);
 }
@@ -488,12 +528,8 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		send = !ep->disconnecting;
 		/* Set first: the event may come before rdma_disconnect() returns. */
 		ep->disconnecting = ep->qp_type != IB_QPT_UD;
-		if (send && ep->disconnecting) {
-			ep->conn->disconnect_s = ktime_get_seconds();
-			if (!delayed_work_pending(&ep->ctx->overdue_work))
-				queue_delayed_work(rdma_ep_wq, &ep->ctx->overdue_work,
-						   RDMA_EP_DISCONNECT_S * HZ);
-		}
+		if (send && ep->disconnecting)
+			rdma_ep_watch(ep, RDMA_EP_DISCONNECT_S);
 		ep->disconnected = true;
 		break;
 	case RDMA_EP_STATE_ACCEPTING:

@@ -310,8 +310,10 @@ void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 		wake_up_interruptible_all(&channel->wq);
 	spin_unlock(&ctx->ev_lock);
 
-	xa_for_each(&ctx->eps, handle, ep)
+	xa_for_each(&ctx->eps, handle, ep) {
 		rdma_ep_retire(ep, &eps);
+		cond_resched();
+	}
 	rdma_ep_teardown_all(&eps);
 }
 

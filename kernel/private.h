@@ -61,7 +61,7 @@ struct rdma_ep_group;
  *	endpoints and channels, and what struct rdma_ep says it guards
  * @channels: its channels that are open (@ev_lock)
  * @last_channel: number given out last to a channel (@ev_lock)
- * @overdue_work: gives up disconnects of which nothing is heard
+ * @overdue_work: gives up accepts and disconnects of which nothing is heard
  * @dead: the file is closed (@ev_lock)
  * @uring_lock: guards @uring_reqs; outside of @ev_lock
  * @uring_reqs: calls through io_uring that wait, where the kernel does not
@@ -166,13 +166,15 @@ struct rdma_ep_event_more {
  * @outcome: how the attempt went, if there was no memory to say more
  * @disconnected: it ended
  * @timewait: its queue pair may be used again
- * @disconnect_s: when rdma_disconnect() was called, in s of CLOCK_MONOTONIC
+ * @since_s: when an accept or a disconnect began, in s of CLOCK_MONOTONIC (ev_lock)
+ * @patience_s: how long it may take; 0: as long as it likes (ev_lock)
  */
 struct rdma_ep_conn {
 	struct rdma_ep_event outcome;
 	struct rdma_ep_event disconnected;
 	struct rdma_ep_event timewait;
-	u32 disconnect_s;
+	u32 since_s;
+	u32 patience_s;
 };
 
 /* Events that end the wait for an operation, as bits. */
@@ -229,8 +231,8 @@ struct rdma_ep_options {
  * @qp_type: type of QP that it connects
  * @serial: serial number
  * @cookie: the user's
- * @close_work: destroys @id after a device removal
- * @deadline: gives up a connect, if the user asked for it (@lock)
+ * @close_work: destroys @id after a device removal, or an attempt given up
+ * @deadline: gives up a connect or an accept, if the user asked for it (@lock)
  * @groups: multicast groups joined (@lock)
  * @last_group: handle given out last (@lock)
  * @options: what the user has set (@lock)
@@ -525,6 +527,12 @@ int rdma_ep_wait(struct rdma_ep_call *call);
  * rdma_disconnect() keeps to itself.
  */
 #define RDMA_EP_DISCONNECT_S rdma_ep_test_patience(90)
+
+/*
+ * Who accepts waits as long as the peer has asked for, up to 16 times 2 h 20 min,
+ * or as it keeps asking for by MRA: rdma_cm's kind does that 16 times for 69 s.
+ */
+#define RDMA_EP_ACCEPT_S rdma_ep_test_patience(20 * 60)
 
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);

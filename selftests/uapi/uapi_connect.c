@@ -742,6 +742,42 @@ TEST_F(rc, connect_in_time)
 		  ep_state(_metadata, self->fd, self->s.active));
 }
 
+/* A peer that never ends what it has begun: an accept has a deadline as well */
+TEST_F(rc, accept_unanswered)
+{
+	const uint32_t timeout_ms = 500;
+	struct rdma_ep_conn_param param = conn_param(NULL, 0);
+	struct rdma_ep_conn_param answer = conn_param(NULL, 0);
+	uint64_t start;
+
+	make_listener(_metadata, self->fd, &self->s, 16);
+	self->s.active = make_active(_metadata, self->fd, &self->s);
+	do_ok(try_connect(self->fd, self->s.active, 0, &param, NULL));
+	wait_event(_metadata, self->fd, self->s.listener,
+		   RDMA_EP_EVENT_CONNECT_REQUEST, &self->rec);
+	self->s.passive = self->rec.child;
+	do_ok(try_set_option(self->fd, self->s.passive,
+			     RDMA_EP_OPT_CONNECT_TIMEOUT, &timeout_ms,
+			     sizeof(timeout_ms)));
+	start = now_ms();
+	do_ok(try_accept(self->fd, self->s.passive, RDMA_EP_F_WAIT, &answer,
+			 &self->rec));
+	EXPECT_LE(timeout_ms, now_ms() - start);
+	EXPECT_GT(20000 * slow(), now_ms() - start);
+	EXPECT_GOOD_RECORD(&self->rec);
+	EXPECT_EVENT(UNREACHABLE, &self->rec);
+	EXPECT_EQ(-ETIMEDOUT, self->rec.status);
+	EXPECT_EQ(RDMA_EP_STATE_FAILED,
+		  ep_state(_metadata, self->fd, self->s.passive));
+
+	/* and the peer hears of it */
+	wait_event(_metadata, self->fd, self->s.active,
+		   RDMA_EP_EVENT_CONNECT_RESPONSE, &self->rec);
+	wait_event(_metadata, self->fd, self->s.active, RDMA_EP_EVENT_REJECTED,
+		   &self->rec);
+	expect_silence(_metadata, self->fd, self->s.passive, 300);
+}
+
 /* Destroying the active end while it connects does not wait for the peer */
 TEST_F(rc, destroy_while_connecting)
 {

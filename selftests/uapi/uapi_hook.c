@@ -706,4 +706,33 @@ TEST_F(hook, disconnect_without_memory)
 	       nth - 2, lost);
 }
 
+/* Nobody has set a deadline, and the peer never ends what it has begun. */
+TEST_F(hook, accept_for_ever)
+{
+	struct situation s = { .family = AF_INET, .ps = PS_TCP };
+	struct rdma_ep_conn_param param = conn_param(NULL, 0);
+	struct rdma_ep_conn_param answer = conn_param(NULL, 0);
+	struct rdma_ep_record rec;
+
+	if (self->ctx.fd < 0)
+		return;
+	do_ok(set_patience(self->fd, 1));
+	make_listener(_metadata, self->fd, &s, 16);
+	s.active = make_active(_metadata, self->fd, &s);
+	do_ok(try_connect(self->fd, s.active, 0, &param, NULL));
+	wait_event(_metadata, self->fd, s.listener,
+		   RDMA_EP_EVENT_CONNECT_REQUEST, &rec);
+	s.passive = rec.child;
+	do_ok(try_accept(self->fd, s.passive, 0, &answer, NULL));
+	wait_event(_metadata, self->fd, s.passive, RDMA_EP_EVENT_UNREACHABLE,
+		   &rec);
+	EXPECT_EQ(-ETIMEDOUT, rec.status);
+	EXPECT_EQ(RDMA_EP_STATE_FAILED,
+		  ep_state(_metadata, self->fd, s.passive));
+	do_ok(set_patience(self->fd, 0));
+	do_ok(try_destroy(self->fd, s.active));
+	do_ok(try_destroy(self->fd, s.passive));
+	do_ok(try_destroy(self->fd, s.listener));
+}
+
 TEST_HARNESS_MAIN
