@@ -42,7 +42,7 @@ const char *rdmaep_strerror(void);
  * @RDMAEP_OPT_NODE_TYPE: use devices of this node type only, uint8_t
  * @RDMAEP_OPT_CONNECT_TIMEOUT: give up a connect or an accept that has not been
  *	answered after so many ms, uint32_t. 0, the default, leaves it to the
- *	transport; but an accept is given up after 20 minutes.
+ *	transport, but for no longer than 25 minutes.
  * @RDMAEP_OPT_DEVICE: use the device with this index, as
  *	ibv_get_device_index(3) tells it, and no other; RDMAEP_ANY_DEVICE, the
  *	default, lifts that; uint32_t

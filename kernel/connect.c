@@ -22,6 +22,13 @@ struct rdma_ep_deadline {
 	u32 timeout_ms;
 };
 
+static bool rdma_ep_is_attempting(const struct rdma_ep *ep)
+{
+	u8 op = READ_ONCE(ep->op);
+
+	return op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
+}
+
 /*
  * A connect or an accept has taken too long. rdma_cm has no call to give it up
  * but to destroy the id. The endpoint stays, to report what happened.
@@ -32,8 +39,7 @@ static void rdma_ep_give_up_attempt(struct rdma_ep *ep)
 
 	spin_lock(&ep->ctx->ev_lock);
 	/* Without its event it is just being completed. */
-	if ((ep->op == RDMA_EP_OP_CONNECT || ep->op == RDMA_EP_OP_ACCEPT) && ep->op_event &&
-	    !ep->dead) {
+	if (rdma_ep_is_attempting(ep) && ep->op_event && !ep->dead) {
 		swap(more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_FAILED);
@@ -77,21 +83,9 @@ int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms)
 	return 0;
 }
 
-/* Return: whether the user has asked for a deadline. */
-static bool rdma_ep_deadline_start(struct rdma_ep *ep)
-{
-	lockdep_assert_held(&ep->lock);
-
-	if (!ep->deadline || !ep->deadline->timeout_ms)
-		return false;
-	mod_delayed_work(rdma_ep_wq, &ep->deadline->work,
-			 msecs_to_jiffies(ep->deadline->timeout_ms));
-	return true;
-}
-
 /*
- * Give up an accept or a disconnect of which nothing is heard, in @seconds; 0 if
- * something else will.
+ * Something was begun of which it may be that nothing is ever heard. It is given
+ * up in @seconds; 0 if something else sees to that.
  */
 static void rdma_ep_watch(struct rdma_ep *ep, unsigned int seconds)
 {
@@ -104,6 +98,21 @@ static void rdma_ep_watch(struct rdma_ep *ep, unsigned int seconds)
 	if (seconds && (!delayed_work_pending(work) ||
 			time_after(work->timer.expires, jiffies + seconds * HZ)))
 		mod_delayed_work(rdma_ep_wq, work, seconds * HZ);
+}
+
+/* A connect or an accept has begun. */
+static void rdma_ep_attempt_begun(struct rdma_ep *ep)
+{
+	bool own = ep->deadline && ep->deadline->timeout_ms;
+
+	lockdep_assert_held(&ep->lock);
+
+	spin_lock(&ep->ctx->ev_lock);
+	rdma_ep_watch(ep, own ? 0 : RDMA_EP_ATTEMPT_S);
+	spin_unlock(&ep->ctx->ev_lock);
+	if (own)
+		mod_delayed_work(rdma_ep_wq, &ep->deadline->work,
+				 msecs_to_jiffies(ep->deadline->timeout_ms));
 }
 
 /* The endpoint is dead: nothing starts the work any more. */
@@ -272,7 +281,7 @@ static int rdma_ep_connect_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
 				    "the connection manager could not send the request");
 	}
-	rdma_ep_deadline_start(ep);
+	rdma_ep_attempt_begun(ep);
 	return 0;
 }
 
@@ -304,11 +313,8 @@ static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 	if (ret)
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
 				    "the connection manager could not send the reply");
-	if (ud)
-		return 0;
-	spin_lock(&ep->ctx->ev_lock);
-	rdma_ep_watch(ep, rdma_ep_deadline_start(ep) ? 0 : RDMA_EP_ACCEPT_S);
-	spin_unlock(&ep->ctx->ev_lock);
+	if (!ud)
+		rdma_ep_attempt_begun(ep);
 	return 0;
 }
 
@@ -472,7 +478,7 @@ static bool rdma_ep_is_watched(const struct rdma_ep *ep)
 {
 	if (READ_ONCE(ep->disconnecting))
 		return true;
-	return READ_ONCE(ep->op) == RDMA_EP_OP_ACCEPT && READ_ONCE(ep->conn->patience_s);
+	return rdma_ep_is_attempting(ep) && READ_ONCE(ep->conn->patience_s);
 }
 
 static void rdma_ep_give_up(struct rdma_ep *ep)
@@ -484,8 +490,9 @@ static void rdma_ep_give_up(struct rdma_ep *ep)
 /*
  * rdma_disconnect() does not tell when its message could not be sent, and no
  * event comes then. A peer may ask for hours to answer an accept, and never do.
- * Nobody may wait for either for ever. This is queued for the first of the
- * context that may become overdue.
+ * A device may keep to itself that it could not send. Nobody may wait for any of
+ * that for ever. This is queued for the first of the context that may become
+ * overdue.
  */
 void rdma_ep_overdue_work(struct work_struct *work)
 {

@@ -61,7 +61,7 @@ struct rdma_ep_group;
  *	endpoints and channels, and what struct rdma_ep says it guards
  * @channels: its channels that are open (@ev_lock)
  * @last_channel: number given out last to a channel (@ev_lock)
- * @overdue_work: gives up accepts and disconnects of which nothing is heard
+ * @overdue_work: gives up attempts and disconnects of which nothing is heard
  * @dead: the file is closed (@ev_lock)
  * @uring_lock: guards @uring_reqs; outside of @ev_lock
  * @uring_reqs: calls through io_uring that wait, where the kernel does not
@@ -166,7 +166,7 @@ struct rdma_ep_event_more {
  * @outcome: how the attempt went, if there was no memory to say more
  * @disconnected: it ended
  * @timewait: its queue pair may be used again
- * @since_s: when an accept or a disconnect began, in s of CLOCK_MONOTONIC (ev_lock)
+ * @since_s: when an attempt or a disconnect began, in s of CLOCK_MONOTONIC (ev_lock)
  * @patience_s: how long it may take; 0: as long as it likes (ev_lock)
  */
 struct rdma_ep_conn {
@@ -529,10 +529,11 @@ int rdma_ep_wait(struct rdma_ep_call *call);
 #define RDMA_EP_DISCONNECT_S rdma_ep_test_patience(90)
 
 /*
- * Who accepts waits as long as the peer has asked for, up to 16 times 2 h 20 min,
- * or as it keeps asking for by MRA: rdma_cm's kind does that 16 times for 69 s.
+ * Who accepts waits as long as the peer has asked for, up to 16 times 2 h 20 min.
+ * What rdma_cm's kind asks for is over earlier than this, also when it asks for
+ * more by MRA, 69 s at a time: ib_cm gives up after 16 of them.
  */
-#define RDMA_EP_ACCEPT_S rdma_ep_test_patience(20 * 60)
+#define RDMA_EP_ATTEMPT_S rdma_ep_test_patience(25 * 60)
 
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);

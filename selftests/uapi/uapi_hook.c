@@ -680,12 +680,13 @@ TEST_F(hook, disconnect_without_memory)
 		SKIP(return, "the kernel has no fault injection");
 	write_file("/sys/kernel/debug/failslab/verbose", "0");
 	write_file("/sys/kernel/debug/fail_usercopy/verbose", "0");
-	do_ok(set_patience(self->fd, 1));
 	for (nth = 1; met && nth < 50; nth++) {
 		struct situation s = { .family = AF_INET, .ps = PS_TCP };
 		int ret;
 
+		do_ok(set_patience(self->fd, 0));
 		make_connected(_metadata, self->fd, &s);
+		do_ok(set_patience(self->fd, 1));
 		ret = disconnect_without(self->fd, s.active, nth, &met);
 		ASSERT_NE(-ENOSYS, ret);
 		if (!ret) {
@@ -707,7 +708,7 @@ TEST_F(hook, disconnect_without_memory)
 }
 
 /* Nobody has set a deadline, and the peer never ends what it has begun. */
-TEST_F(hook, accept_for_ever)
+TEST_F(hook, attempt_for_ever)
 {
 	struct situation s = { .family = AF_INET, .ps = PS_TCP };
 	struct rdma_ep_conn_param param = conn_param(NULL, 0);
@@ -723,6 +724,23 @@ TEST_F(hook, accept_for_ever)
 	wait_event(_metadata, self->fd, s.listener,
 		   RDMA_EP_EVENT_CONNECT_REQUEST, &rec);
 	s.passive = rec.child;
+	/* The request is not answered, */
+	wait_event(_metadata, self->fd, s.active, RDMA_EP_EVENT_UNREACHABLE,
+		   &rec);
+	EXPECT_EQ(-ETIMEDOUT, rec.status);
+	EXPECT_EQ(RDMA_EP_STATE_FAILED, ep_state(_metadata, self->fd, s.active));
+	do_ok(try_destroy(self->fd, s.active));
+	do_ok(try_destroy(self->fd, s.passive));
+
+	/* or the answer to it is not. */
+	s.active = make_active(_metadata, self->fd, &s);
+	param = conn_param(NULL, 0);
+	do_ok(set_patience(self->fd, 3600));
+	do_ok(try_connect(self->fd, s.active, 0, &param, NULL));
+	wait_event(_metadata, self->fd, s.listener,
+		   RDMA_EP_EVENT_CONNECT_REQUEST, &rec);
+	s.passive = rec.child;
+	do_ok(set_patience(self->fd, 1));
 	do_ok(try_accept(self->fd, s.passive, 0, &answer, NULL));
 	wait_event(_metadata, self->fd, s.passive, RDMA_EP_EVENT_UNREACHABLE,
 		   &rec);

@@ -975,8 +975,7 @@ struct rdma_ep_leave {
  *	rdma_node_type), __u8. Where RDMA_EP_FEATURE_NODE_TYPE says so.
  * @RDMA_EP_OPT_CONNECT_TIMEOUT: give up a connect or an accept that has not been
  *	answered after this many ms, __u32. 0, the default, leaves it to the
- *	transport; but an accept, for which that is as long as the peer likes, is
- *	given up after 20 minutes.
+ *	transport, but for no longer than 25 minutes.
  * @RDMA_EP_OPT_DEVICE: use the device with this index only, __u32;
  *	RDMA_EP_ANY_DEVICE, the default, is no restriction. Binding to an
  *	address of another device is ENODEV, and leaves an endpoint that can
