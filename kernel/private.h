@@ -522,8 +522,8 @@ int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types
 int rdma_ep_wait(struct rdma_ep_call *call);
 
 /*
- * ib_cm tells the end of a connection in any case, after 15 times 4 s if the peer
- * is mute; but not if it had no memory for the disconnect itself, which
+ * ib_cm tells the end of a connection in any case, after 16 times 4 to 6 s if the
+ * peer is mute; but not if it had no memory for the disconnect itself, which
  * rdma_disconnect() keeps to itself.
  */
 #define RDMA_EP_DISCONNECT_S rdma_ep_test_patience(90)
@@ -531,7 +531,7 @@ int rdma_ep_wait(struct rdma_ep_call *call);
 /*
  * Who accepts waits as long as the peer has asked for, up to 16 times 2 h 20 min.
  * What rdma_cm's kind asks for is over earlier than this, also when it asks for
- * more by MRA, 69 s at a time: ib_cm gives up after 16 of them.
+ * more by MRA, some 70 s at a time: ib_cm gives up after 16 of them.
  */
 #define RDMA_EP_ATTEMPT_S rdma_ep_test_patience(25 * 60)
 
