@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
@@ -147,7 +148,9 @@ static void print_table(const struct endpoints *all, const struct filter *filter
 		rows++;
 	}
 	if (!rows)
-		fputs("No endpoints.\n", stderr);
+		fputs(access("/sys/module/rdma_ep", F_OK) ?
+		      "No endpoints: the module is not loaded.\n" :
+		      "No endpoints.\n", stderr);
 	table.skip = !rows || !header;
 	table_print(&table);
 }
