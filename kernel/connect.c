@@ -506,8 +506,10 @@ void rdma_ep_overdue_work(struct work_struct *work)
 	xa_for_each(&ctx->eps, handle, ep) {
 		if (!rdma_ep_is_watched(ep) || !kref_get_unless_zero(&ep->kref))
 			continue;
-		left = READ_ONCE(ep->conn->since_s) + READ_ONCE(ep->conn->patience_s) -
-		       (u32)ktime_get_seconds();
+		/* With the lock: it may have begun just now. */
+		spin_lock(&ctx->ev_lock);
+		left = ep->conn->since_s + ep->conn->patience_s - (u32)ktime_get_seconds();
+		spin_unlock(&ctx->ev_lock);
 		if (left <= 0)
 			rdma_ep_give_up(ep);
 		else if (!next || left < next)
