@@ -28,6 +28,8 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "pair_util.h"
+
 #define PORT	     7200
 #define PORT_UNTAKEN 7201 /* whose listener reads no event before the cut */
 #define RESOLVE_MS   4000
@@ -103,20 +105,6 @@ static struct sockaddr_in peer;
 static unsigned int qp_num;
 static uint8_t ack_timeout;
 static bool cut, lenient;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
 
 static void barrier(const char *name)
 {

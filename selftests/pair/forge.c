@@ -41,6 +41,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pair_util.h"
+
 #define ROCE_PORT  4791
 #define BTH	   12
 #define DETH	   8
@@ -68,20 +70,6 @@ static struct {
 	struct packet kept[KEPT];
 	unsigned int kept_count, kept_next;
 } f = { .port = 7171, .tap = -1 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
 
 /* xorshift64: the same sequence everywhere */
 static uint64_t next_random(void)

@@ -39,6 +39,8 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "pair_util.h"
+
 #define EVENTS	   (RDMA_CM_EVENT_TIMEWAIT_EXIT + 1)
 #define MESSAGE	   64
 #define RESOLVE_MS 5000
@@ -92,20 +94,6 @@ static void on_term(int sig)
 {
 	(void)sig;
 	stop = 1;
-}
-
-static void die(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
 }
 
 static void took(enum step step, uint64_t ms)
