@@ -12,6 +12,7 @@
 #include <linux/io_uring/cmd.h>
 #endif
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/version.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/rdma_ep.h>
@@ -196,9 +197,12 @@ static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
 {
 #ifdef CONFIG_IO_URING
 	struct io_kiocb *req = cmd_to_io_kiocb(ioucmd);
+	struct task_struct *task = req->task;
 
-	return percpu_ref_is_dying(&req->ctx->refs) || READ_ONCE(req->task->flags) & PF_EXITING ||
-	       req->task->in_execve;
+	/* A ring's own thread (SQPOLL) neither exits nor executes: its process does. */
+	return percpu_ref_is_dying(&req->ctx->refs) || READ_ONCE(task->flags) & PF_EXITING ||
+	       task->in_execve || READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
+	       READ_ONCE(task->signal->group_exec_task);
 #else
 	return false;
 #endif

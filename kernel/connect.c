@@ -44,9 +44,7 @@ static void rdma_ep_give_up_attempt(struct rdma_ep *ep)
 		ep->op = RDMA_EP_OP_NONE;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_FAILED);
 		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT);
-		kref_get(&ep->kref);
-		if (!queue_work(rdma_ep_wq, &ep->close_work))
-			rdma_ep_put(ep);
+		rdma_ep_close_id_later(ep);
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 }
@@ -83,21 +81,29 @@ int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms)
 	return 0;
 }
 
+/* Look for what is overdue in @seconds, or earlier if that was asked for. */
+static void rdma_ep_look_in(struct rdma_ep_ctx *ctx, unsigned int seconds)
+{
+	struct delayed_work *work = &ctx->overdue_work;
+
+	lockdep_assert_held(&ctx->ev_lock);
+
+	if (!delayed_work_pending(work) || time_after(work->timer.expires, jiffies + seconds * HZ))
+		mod_delayed_work(rdma_ep_timer_wq, work, seconds * HZ);
+}
+
 /*
  * Something was begun of which it may be that nothing is ever heard. It is given
  * up in @seconds; 0 if something else sees to that.
  */
 static void rdma_ep_watch(struct rdma_ep *ep, unsigned int seconds)
 {
-	struct delayed_work *work = &ep->ctx->overdue_work;
-
 	lockdep_assert_held(&ep->ctx->ev_lock);
 
 	ep->conn->since_s = ktime_get_seconds();
-	WRITE_ONCE(ep->conn->patience_s, seconds);
-	if (seconds && (!delayed_work_pending(work) ||
-			time_after(work->timer.expires, jiffies + seconds * HZ)))
-		mod_delayed_work(rdma_ep_wq, work, seconds * HZ);
+	ep->conn->patience_s = seconds;
+	if (seconds)
+		rdma_ep_look_in(ep->ctx, seconds);
 }
 
 /* A connect or an accept has begun. */
@@ -111,7 +117,7 @@ static void rdma_ep_attempt_begun(struct rdma_ep *ep)
 	rdma_ep_watch(ep, own ? 0 : RDMA_EP_ATTEMPT_S);
 	spin_unlock(&ep->ctx->ev_lock);
 	if (own)
-		mod_delayed_work(rdma_ep_wq, &ep->deadline->work,
+		mod_delayed_work(rdma_ep_timer_wq, &ep->deadline->work,
 				 msecs_to_jiffies(ep->deadline->timeout_ms));
 }
 
@@ -473,18 +479,24 @@ static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 	spin_unlock(&ep->ctx->ev_lock);
 }
 
-/* Is something under way of which it may be that nothing is ever heard? */
-static bool rdma_ep_is_watched(const struct rdma_ep *ep)
+/* May something be under way of which nothing is ever heard? Needs no lock. */
+static bool rdma_ep_is_under_way(const struct rdma_ep *ep)
 {
-	if (READ_ONCE(ep->disconnecting))
-		return true;
-	return rdma_ep_is_attempting(ep) && READ_ONCE(ep->conn->patience_s);
+	return READ_ONCE(ep->disconnecting) || rdma_ep_is_attempting(ep);
 }
 
-static void rdma_ep_give_up(struct rdma_ep *ep)
+/* Seconds until that is overdue, 0 if it is, INT_MAX if nobody cares. */
+static int rdma_ep_seconds_left(struct rdma_ep *ep)
 {
-	rdma_ep_give_up_disconnect(ep);
-	rdma_ep_give_up_attempt(ep);
+	int left = INT_MAX;
+
+	spin_lock(&ep->ctx->ev_lock);
+	if (rdma_ep_is_under_way(ep) && ep->conn->patience_s) {
+		left = ep->conn->since_s + ep->conn->patience_s - (u32)ktime_get_seconds();
+		left = max(left, 0);
+	}
+	spin_unlock(&ep->ctx->ev_lock);
+	return left;
 }
 
 /*
@@ -499,27 +511,28 @@ void rdma_ep_overdue_work(struct work_struct *work)
 	struct rdma_ep_ctx *ctx =
 		container_of(to_delayed_work(work), struct rdma_ep_ctx, overdue_work);
 	unsigned long handle;
-	int left, next = 0;
+	int left, next = INT_MAX;
 	struct rdma_ep *ep;
 
 	rcu_read_lock();
 	xa_for_each(&ctx->eps, handle, ep) {
-		if (!rdma_ep_is_watched(ep) || !kref_get_unless_zero(&ep->kref))
+		if (!rdma_ep_is_under_way(ep) || !kref_get_unless_zero(&ep->kref))
 			continue;
-		/* With the lock: it may have begun just now. */
-		spin_lock(&ctx->ev_lock);
-		left = ep->conn->since_s + ep->conn->patience_s - (u32)ktime_get_seconds();
-		spin_unlock(&ctx->ev_lock);
-		if (left <= 0)
-			rdma_ep_give_up(ep);
-		else if (!next || left < next)
-			next = left;
+		left = rdma_ep_seconds_left(ep);
+		if (left) {
+			next = min(next, left);
+		} else {
+			rdma_ep_give_up_disconnect(ep);
+			rdma_ep_give_up_attempt(ep);
+		}
 		rdma_ep_put(ep);
 	}
 	rcu_read_unlock();
-	/* Not queue_delayed_work(): what has just begun may have done that. */
-	if (next)
-		mod_delayed_work(rdma_ep_wq, &ctx->overdue_work, next * HZ);
+
+	spin_lock(&ctx->ev_lock);
+	if (next != INT_MAX)
+		rdma_ep_look_in(ctx, next);
+	spin_unlock(&ctx->ev_lock);
 }
 
 /*

@@ -36,6 +36,14 @@ static void rdma_ep_close_work(struct work_struct *work)
 	rdma_ep_put(ep);
 }
 
+/* Destroy its rdma_cm_id, where one may not wait for that. */
+void rdma_ep_close_id_later(struct rdma_ep *ep)
+{
+	kref_get(&ep->kref);
+	if (!queue_work(rdma_ep_wq, &ep->close_work))
+		rdma_ep_put(ep);
+}
+
 /**
  * rdma_ep_alloc - make an endpoint that nobody can see
  * @ctx: the context
@@ -44,7 +52,7 @@ static void rdma_ep_close_work(struct work_struct *work)
  * Its handle is reserved. rdma_ep_publish() lets it be found; until then
  * rdma_ep_teardown() undoes it, or, in rdma_cm's handler, rdma_ep_unalloc().
  *
- * Return: the endpoint, or ERR_PTR(-ENOSPC or -ENOMEM).
+ * Return: the endpoint, or ERR_PTR(-ENOSPC, -EDQUOT or -ENOMEM).
  */
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 {
@@ -55,10 +63,13 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 		ret = -ENOSPC;
 		goto uncount;
 	}
+	ret = rdma_ep_user_charge(ctx->user);
+	if (ret)
+		goto uncount;
 	ep = rdma_ep_test_should_fail() ? NULL : kmem_cache_zalloc(rdma_ep_cache, gfp);
 	if (!ep) {
 		ret = -ENOMEM;
-		goto uncount;
+		goto uncharge;
 	}
 	kref_init(&ep->kref);
 	mutex_init(&ep->lock);
@@ -83,6 +94,8 @@ struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp)
 
 free:
 	kmem_cache_free(rdma_ep_cache, ep);
+uncharge:
+	rdma_ep_user_uncharge(ctx->user);
 uncount:
 	atomic_dec(&ctx->num_eps);
 	return ERR_PTR(ret);
@@ -94,6 +107,7 @@ void rdma_ep_unalloc(struct rdma_ep *ep)
 	trace_rdma_ep_destroyed(ep->ctx->number, ep->handle);
 	rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EP_DESTROYED);
 	xa_erase(&ep->ctx->eps, ep->handle);
+	rdma_ep_user_uncharge(ep->ctx->user);
 	atomic_dec(&ep->ctx->num_eps);
 	rdma_ep_put(ep);
 }
@@ -114,13 +128,13 @@ void rdma_ep_release(struct kref *kref)
 }
 
 /* What an endpoint needs before it is part of a connection, for rdma_ep::conn. */
-struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep)
+struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep, gfp_t gfp)
 {
 	struct rdma_ep_conn *conn;
 
 	if (rdma_ep_test_should_fail())
 		return NULL;
-	conn = kzalloc(sizeof(*conn), GFP_KERNEL_ACCOUNT);
+	conn = kzalloc(sizeof(*conn), gfp);
 	if (conn) {
 		rdma_ep_event_init(&conn->outcome, ep);
 		rdma_ep_event_init(&conn->disconnected, ep);
@@ -274,9 +288,7 @@ static bool rdma_ep_retire(struct rdma_ep *ep, struct list_head *list)
 	list_add_tail(&ep->channel_node, list);
 	spin_unlock(&ep->ctx->ev_lock);
 
-	kref_get(&ep->kref);
-	if (!queue_work(rdma_ep_wq, &ep->close_work))
-		rdma_ep_put(ep);
+	rdma_ep_close_id_later(ep);
 	return true;
 }
 
@@ -364,6 +376,8 @@ static struct rdma_ep *rdma_ep_new(struct rdma_ep_call *call, u64 cookie, u32 po
 			rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
 				     "a context may have %u endpoints (max_endpoints)",
 				     READ_ONCE(rdma_ep_max_endpoints));
+		else if (PTR_ERR(ep) == -EDQUOT)
+			rdma_ep_fail_quota(call);
 		return ep;
 	}
 	call->ep = ep->handle;

@@ -104,8 +104,12 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	lockdep_assert_held(&ep->ctx->ev_lock);
 
 	if (!list_empty(&ev->ep_node)) {
-		if (type == RDMA_EP_EVENT_DEVICE_REMOVAL)
+		if (type == RDMA_EP_EVENT_DEVICE_REMOVAL) {
+			this_cpu_dec(ep->ctx->stats->events[ev->type]);
+			this_cpu_inc(ep->ctx->stats->events[type]);
 			ev->type = type;
+			ev->time_ns = ktime_get_ns();
+		}
 		/* Nobody is told, but what was under way may have ended. */
 		wake_up_all(&ep->wq);
 		return;
@@ -121,6 +125,19 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	if (ep->waiters)
 		wake_up_all(&ep->wq);
 	rdma_ep_event_to_channel(ev);
+}
+
+/* Context: the caller holds ev_lock. */
+bool rdma_ep_event_is_waiting(struct rdma_ep *ep, u8 type)
+{
+	struct rdma_ep_event *ev;
+
+	lockdep_assert_held(&ep->ctx->ev_lock);
+
+	list_for_each_entry(ev, &ep->events, ep_node)
+		if (ev->type == type)
+			return true;
+	return false;
 }
 
 /* Where an event waits to be read that nothing was allocated for, or NULL. */
@@ -154,9 +171,11 @@ void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status)
 	if (!ev)
 		return;
 	/* All outcomes share a slot: the last one counts, if it is more than a warning. */
-	if (ep->conn && ev == &ep->conn->outcome && type != RDMA_EP_EVENT_UNREACHABLE) {
+	if (ep->conn && ev == &ep->conn->outcome && type != RDMA_EP_EVENT_UNREACHABLE &&
+	    !list_empty(&ev->ep_node)) {
 		list_del_init(&ev->channel_node);
 		list_del_init(&ev->ep_node);
+		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 	}
 	rdma_ep_event_queue(ev, type, status);
 }
@@ -237,7 +256,8 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t)
 		list_add(&ev->ep_node, &ep->events);
 		if (ep->waiters)
 			wake_up_all(&ep->wq);
-		if (ep->channel && !(ep->wanted & BIT(ev->type))) {
+		/* Also if others wait for it: put there later, it would not be the next. */
+		if (ep->channel) {
 			list_add(&ev->channel_node, &ep->channel->events);
 			wake_up_interruptible_poll(&ep->channel->wq, EPOLLIN | EPOLLRDNORM);
 		}

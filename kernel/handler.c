@@ -11,12 +11,20 @@
  * What a completion needs was allocated when the operation was started. An
  * endpoint has slots for the rest.
  */
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_marshall.h>
 
 #include "private.h"
 #include "trace.h"
+
+/*
+ * What a peer makes us allocate is charged to who listens. If his control group
+ * is full the peer is refused; he is not killed for it.
+ */
+#define RDMA_EP_HANDLER_GFP (GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
 static u8 rdma_ep_data_len(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -126,13 +134,13 @@ static int rdma_ep_handle_request(struct rdma_ep *listener, struct rdma_cm_id *i
 	if (READ_ONCE(listener->requests) >= READ_ONCE(listener->backlog))
 		return rdma_ep_refuse(listener, id);
 
-	child = rdma_ep_alloc(ctx, GFP_KERNEL_ACCOUNT);
+	child = rdma_ep_alloc(ctx, RDMA_EP_HANDLER_GFP);
 	if (IS_ERR(child))
 		return rdma_ep_refuse(listener, id);
-	child->conn = rdma_ep_conn_alloc(child);
+	child->conn = rdma_ep_conn_alloc(child, RDMA_EP_HANDLER_GFP);
 	if (!child->conn)
 		goto no_event;
-	more = rdma_ep_event_alloc(listener, rdma_ep_data_len(id, event), GFP_KERNEL_ACCOUNT);
+	more = rdma_ep_event_alloc(listener, rdma_ep_data_len(id, event), RDMA_EP_HANDLER_GFP);
 	if (!more)
 		goto no_event;
 
@@ -218,8 +226,11 @@ static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_event *event)
 	} else if (rdma_ep_is_over(ep)) {
 		return false;
 	} else if (event->event == RDMA_CM_EVENT_UNREACHABLE) {
-		/* A neighbour has changed its address: the connection may live on. */
-		return true;
+		/*
+		 * A neighbour has changed its address, or is silent: the connection may
+		 * live on. It is said again and again; one that nobody has read will do.
+		 */
+		return !rdma_ep_event_is_waiting(ep, RDMA_EP_EVENT_UNREACHABLE);
 	}
 	rdma_ep_set_state(ep, state);
 	if (state == RDMA_EP_STATE_FAILED)
@@ -238,9 +249,7 @@ static struct rdma_ep_event_more *rdma_ep_completion_event(struct rdma_ep *ep, u
 		swap(more, ep->op_event);
 	spin_unlock(&ep->ctx->ev_lock);
 
-	return more  ?:
-		       rdma_ep_event_alloc(ep, RDMA_EP_EVENT_ROOM,
-					   GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return more ?: rdma_ep_event_alloc(ep, RDMA_EP_EVENT_ROOM, RDMA_EP_HANDLER_GFP);
 }
 
 /*
@@ -288,11 +297,8 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *eve
 		ep->disconnecting = false;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_REMOVED);
 		/* Not when dead: teardown destroys the id, and waits for the work. */
-		if (!ep->dead) {
-			kref_get(&ep->kref);
-			if (!queue_work(rdma_ep_wq, &ep->close_work))
-				rdma_ep_put(ep);
-		}
+		if (!ep->dead)
+			rdma_ep_close_id_later(ep);
 		break;
 	default:
 		break;
@@ -347,10 +353,8 @@ static bool rdma_ep_continue(struct rdma_ep *ep, struct rdma_cm_id *id, struct r
 	return false;
 }
 
-int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int rdma_ep_handle(struct rdma_ep *ep, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
-	struct rdma_ep *ep = id->context;
-
 	switch ((u32)event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return rdma_ep_handle_request(ep, id, event);
@@ -389,4 +393,16 @@ int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	}
 	return 0;
+}
+
+int rdma_ep_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rdma_ep *ep = id->context;
+	struct mem_cgroup *memcg;
+	int ret;
+
+	memcg = set_active_memcg(ep->ctx->memcg);
+	ret = rdma_ep_handle(ep, id, event);
+	set_active_memcg(memcg);
+	return ret;
 }

@@ -3,6 +3,7 @@
  * The module, its device, and the context that each open of it makes.
  */
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -25,12 +26,19 @@ unsigned int rdma_ep_max_endpoints = 131072;
 module_param_named(max_endpoints, rdma_ep_max_endpoints, uint, 0644);
 MODULE_PARM_DESC(max_endpoints, "Endpoints in one context, at most");
 
+unsigned int rdma_ep_max_user_ids = 1048576;
+module_param_named(max_user_ids, rdma_ep_max_user_ids, uint, 0644);
+MODULE_PARM_DESC(max_user_ids, "Endpoints and multicast groups of one user, at most");
+
 unsigned int rdma_ep_max_backlog = 1024;
 module_param_named(max_backlog, rdma_ep_max_backlog, uint, 0644);
 MODULE_PARM_DESC(max_backlog, "Unread connection requests of one listener, at most");
 
-/* Destroys ids: of removed devices, closed contexts, connects given up. */
+/* Destroys ids: of removed devices, closed contexts, connects given up. That takes time. */
 struct workqueue_struct *rdma_ep_wq;
+
+/* What is to be done at a certain time, and is done at once. */
+struct workqueue_struct *rdma_ep_timer_wq;
 
 static int rdma_ep_open(struct inode *inode, struct file *file)
 {
@@ -40,12 +48,18 @@ static int rdma_ep_open(struct inode *inode, struct file *file)
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return -ENOMEM;
+	ctx->user = rdma_ep_user_get_current();
+	if (!ctx->user) {
+		kfree(ctx);
+		return -ENOMEM;
+	}
 
 	rdma_ep_test_add(RDMA_EP_TEST_CONTEXT, 1);
 	kref_init(&ctx->kref);
 	ctx->number = atomic_inc_return(&last_number);
 	ctx->ns = rdma_ep_ns_get_current();
 	ctx->stats = ctx->ns->stats;
+	ctx->memcg = get_mem_cgroup_from_mm(current->mm);
 	xa_init_flags(&ctx->eps, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&ctx->ev_lock);
 	INIT_LIST_HEAD(&ctx->channels);
@@ -62,7 +76,9 @@ void rdma_ep_ctx_release(struct kref *kref)
 
 	WARN_ON(!xa_empty(&ctx->eps));
 	xa_destroy(&ctx->eps);
+	mem_cgroup_put(ctx->memcg);
 	rdma_ep_ns_put(ctx->ns);
+	rdma_ep_user_put(ctx->user);
 	rdma_ep_test_add(RDMA_EP_TEST_CONTEXT, -1);
 	kfree(ctx);
 }
@@ -104,6 +120,15 @@ static struct miscdevice rdma_ep_misc = {
 	.fops = &rdma_ep_fops,
 };
 
+/* Who destroys the last endpoints cancels their timers. */
+static void rdma_ep_destroy_wqs(void)
+{
+	if (rdma_ep_wq)
+		destroy_workqueue(rdma_ep_wq);
+	if (rdma_ep_timer_wq)
+		destroy_workqueue(rdma_ep_timer_wq);
+}
+
 static int __init rdma_ep_init(void)
 {
 	int ret;
@@ -112,13 +137,14 @@ static int __init rdma_ep_init(void)
 	if (ret)
 		return ret;
 	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
-	if (!rdma_ep_wq) {
+	rdma_ep_timer_wq = alloc_workqueue("rdma_ep_timer", WQ_UNBOUND, 0);
+	if (!rdma_ep_wq || !rdma_ep_timer_wq) {
 		ret = -ENOMEM;
-		goto cache_exit;
+		goto destroy_wqs;
 	}
 	ret = rdma_ep_stats_init();
 	if (ret)
-		goto destroy_wq;
+		goto destroy_wqs;
 	ret = misc_register(&rdma_ep_misc);
 	if (ret)
 		goto stats_exit;
@@ -127,9 +153,8 @@ static int __init rdma_ep_init(void)
 
 stats_exit:
 	rdma_ep_stats_exit();
-destroy_wq:
-	destroy_workqueue(rdma_ep_wq);
-cache_exit:
+destroy_wqs:
+	rdma_ep_destroy_wqs();
 	rdma_ep_cache_exit();
 	return ret;
 }
@@ -139,7 +164,7 @@ static void __exit rdma_ep_exit(void)
 	rdma_ep_test_exit();
 	misc_deregister(&rdma_ep_misc);
 	rdma_ep_stats_exit();
-	destroy_workqueue(rdma_ep_wq);
+	rdma_ep_destroy_wqs();
 	rdma_ep_cache_exit();
 }
 

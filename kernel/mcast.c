@@ -27,10 +27,9 @@ struct rdma_ep_group {
 	struct rdma_ep_event_more *error_event;
 };
 
-static void rdma_ep_group_free(struct rdma_ep_group *group)
+static void rdma_ep_group_free(struct rdma_ep *ep, struct rdma_ep_group *group)
 {
-	if (!group)
-		return;
+	rdma_ep_user_uncharge(ep->ctx->user);
 	rdma_ep_event_unalloc(group->join_event);
 	rdma_ep_event_unalloc(group->error_event);
 	kfree(group);
@@ -39,15 +38,22 @@ static void rdma_ep_group_free(struct rdma_ep_group *group)
 static struct rdma_ep_group *rdma_ep_group_alloc(struct rdma_ep *ep, u64 cookie,
 						 const struct sockaddr *addr)
 {
-	struct rdma_ep_group *group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+	struct rdma_ep_group *group;
+	int ret;
 
-	if (!group)
-		return NULL;
+	ret = rdma_ep_user_charge(ep->ctx->user);
+	if (ret)
+		return ERR_PTR(ret);
+	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+	if (!group) {
+		rdma_ep_user_uncharge(ep->ctx->user);
+		return ERR_PTR(-ENOMEM);
+	}
 	group->join_event = rdma_ep_event_alloc(ep, 0, GFP_KERNEL_ACCOUNT);
 	group->error_event = rdma_ep_event_alloc(ep, 0, GFP_KERNEL_ACCOUNT);
 	if (!group->join_event || !group->error_event) {
-		rdma_ep_group_free(group);
-		return NULL;
+		rdma_ep_group_free(ep, group);
+		return ERR_PTR(-ENOMEM);
 	}
 	memcpy(&group->addr, addr, rdma_addr_size(addr));
 	group->handle = ++ep->last_group;
@@ -89,7 +95,7 @@ void rdma_ep_group_free_all(struct rdma_ep *ep)
 	list_splice_init(&ep->groups, &groups);
 	mutex_unlock(&ep->lock);
 	list_for_each_entry_safe(group, next, &groups, node)
-		rdma_ep_group_free(group);
+		rdma_ep_group_free(ep, group);
 }
 
 static int rdma_ep_join_state(struct rdma_ep_call *call, u32 join_flags)
@@ -121,8 +127,8 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 				    "the endpoint has used up the handles of its groups");
 
 	group = rdma_ep_group_alloc(ep, cmd->cookie, addr);
-	if (!group)
-		return -ENOMEM;
+	if (IS_ERR(group))
+		return PTR_ERR(group) == -EDQUOT ? rdma_ep_fail_quota(call) : PTR_ERR(group);
 	ret = rdma_join_multicast(ep->id, (struct sockaddr *)&group->addr, join_state, group);
 	if (ret) {
 		rdma_ep_fail(call, ret,
@@ -135,7 +141,7 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 	return 0;
 
 free:
-	rdma_ep_group_free(group);
+	rdma_ep_group_free(ep, group);
 	return ret;
 }
 
@@ -180,7 +186,7 @@ static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u
 	rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
 	list_del(&group->node);
 	*discarded = rdma_ep_group_discard(ep, handle);
-	rdma_ep_group_free(group);
+	rdma_ep_group_free(ep, group);
 	return 0;
 }
 

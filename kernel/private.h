@@ -45,12 +45,15 @@ struct seq_file;
 struct rdma_ep;
 struct rdma_ep_deadline;
 struct rdma_ep_group;
+struct rdma_ep_user;
 
 /**
  * struct rdma_ep_ctx - what one open of the device holds
  * @number: its name in traces and in fdinfo
  * @stats: where to count: those of @ns
  * @ns: the counters of the network namespace it was opened in
+ * @user: who opened it
+ * @memcg: his memory control group, for what is allocated in a work queue
  * @kref: held by the file, by each endpoint and by each channel
  * @eps: handle to endpoint. An entry is reserved before the endpoint is
  *	complete, and stored when nothing can fail any more.
@@ -73,6 +76,8 @@ struct rdma_ep_ctx {
 	u32 number;
 	struct rdma_ep_stats __percpu *stats;
 	struct rdma_ep_ns *ns;
+	struct rdma_ep_user *user;
+	struct mem_cgroup *memcg;
 	struct xarray eps;
 	u32 next_handle;
 	atomic_t num_eps;
@@ -412,7 +417,9 @@ struct rdma_ep_new_channel {
 };
 
 extern struct workqueue_struct *rdma_ep_wq;
+extern struct workqueue_struct *rdma_ep_timer_wq;
 extern unsigned int rdma_ep_max_endpoints;
+extern unsigned int rdma_ep_max_user_ids;
 extern unsigned int rdma_ep_max_backlog;
 
 /* main.c */
@@ -452,7 +459,7 @@ int rdma_ep_cache_init(void);
 void rdma_ep_cache_exit(void);
 struct rdma_ep *rdma_ep_alloc(struct rdma_ep_ctx *ctx, gfp_t gfp);
 void rdma_ep_unalloc(struct rdma_ep *ep);
-struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep);
+struct rdma_ep_conn *rdma_ep_conn_alloc(struct rdma_ep *ep, gfp_t gfp);
 void rdma_ep_set_state(struct rdma_ep *ep, u8 state);
 struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle);
 void rdma_ep_release(struct kref *kref);
@@ -460,6 +467,7 @@ void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 unsigned int rdma_ep_teardown(struct rdma_ep *ep);
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx);
 void rdma_ep_close_id(struct rdma_ep *ep);
+void rdma_ep_close_id_later(struct rdma_ep *ep);
 int rdma_ep_create(struct rdma_ep_call *call);
 int rdma_ep_create_ep(struct rdma_ep_call *call);
 int rdma_ep_destroy(struct rdma_ep_call *call);
@@ -490,6 +498,7 @@ void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep);
 void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status);
 void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status);
 void rdma_ep_event_expose(struct rdma_ep *ep);
+bool rdma_ep_event_is_waiting(struct rdma_ep *ep, u8 type);
 void rdma_ep_event_take(struct rdma_ep_event *ev, struct rdma_ep_taken *t);
 void rdma_ep_event_untake(struct rdma_ep_taken *t);
 struct rdma_ep *rdma_ep_event_child(struct rdma_ep_taken *t);
@@ -586,6 +595,13 @@ int rdma_ep_query_services(struct rdma_ep_call *call);
 
 /* files.c */
 bool rdma_ep_file_idle(int fd);
+
+/* user.c */
+struct rdma_ep_user *rdma_ep_user_get_current(void);
+void rdma_ep_user_put(struct rdma_ep_user *user);
+int rdma_ep_user_charge(struct rdma_ep_user *user);
+void rdma_ep_user_uncharge(struct rdma_ep_user *user);
+int rdma_ep_fail_quota(struct rdma_ep_call *call);
 
 /* uring.c */
 void rdma_ep_uring_init(struct rdma_ep_ctx *ctx);

@@ -69,7 +69,7 @@ static void rdma_ep_uring_watch(struct rdma_ep_uring *req)
 	spin_lock(&ctx->uring_lock);
 	list_add_tail(&req->node, &ctx->uring_reqs);
 	spin_unlock(&ctx->uring_lock);
-	queue_delayed_work(rdma_ep_wq, &ctx->uring_work, RDMA_EP_URING_PERIOD);
+	queue_delayed_work(rdma_ep_timer_wq, &ctx->uring_work, RDMA_EP_URING_PERIOD);
 }
 
 static void rdma_ep_uring_unwatch(struct rdma_ep_uring *req)
@@ -173,7 +173,7 @@ static void rdma_ep_uring_look_work(struct work_struct *work)
 		container_of(to_delayed_work(work), struct rdma_ep_ctx, uring_work);
 
 	if (rdma_ep_uring_look(ctx))
-		queue_delayed_work(rdma_ep_wq, &ctx->uring_work, RDMA_EP_URING_PERIOD);
+		queue_delayed_work(rdma_ep_timer_wq, &ctx->uring_work, RDMA_EP_URING_PERIOD);
 }
 
 static void rdma_ep_uring_teardown(struct work_struct *work)

@@ -36,7 +36,7 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	if (!more)
 		return -ENOMEM;
 	if (connects && !ep->conn) {
-		conn = rdma_ep_conn_alloc(ep);
+		conn = rdma_ep_conn_alloc(ep, GFP_KERNEL_ACCOUNT);
 		if (!conn) {
 			rdma_ep_event_unalloc(more);
 			return -ENOMEM;

@@ -100,13 +100,19 @@ TEST_F(load, requests_that_nobody_reads)
 	uint32_t ep;
 
 	make_listener(_metadata, self->fd, &self->s, 16);
-	for (i = 0; i < requests; i++) {
+	for (i = 0; i < 16; i++) {
 		ep = make_active(_metadata, self->fd, &self->s);
 		param = conn_param(NULL, 0);
-		if (i < 16) {
-			do_ok(try_connect(self->fd, ep, 0, &param, NULL));
-			continue;
-		}
+		do_ok(try_connect(self->fd, ep, 0, &param, NULL));
+	}
+	/* ib_cm has a worker per processor: the next may come before the last of these */
+	do {
+		usleep(10000);
+		do_ok(try_query(self->fd, self->s.listener, RDMA_EP_REC_INFO, &rec));
+	} while (rec.info.requests < 16);
+	for (i = 16; i < requests; i++) {
+		ep = make_active(_metadata, self->fd, &self->s);
+		param = conn_param(NULL, 0);
 		do_ok(try_connect(self->fd, ep, RDMA_EP_F_WAIT, &param, &rec));
 		if (rec.type == RDMA_EP_EVENT_REJECTED)
 			refused++;
@@ -365,6 +371,74 @@ TEST_F(group, charges)
 		usleep(100000);
 	}
 	EXPECT_GT(100, i) TH_LOG("%ld bytes are still charged", left);
+}
+
+/*
+ * What a peer's request takes is charged to who listens. With a full group the
+ * peer is refused at once, and the listener lives on.
+ */
+TEST_F(group, requests)
+{
+	const long before = counter("backlog_overflows");
+	const int count = 500;
+	struct rdma_ep_conn_param param;
+	char most[32];
+	int told[2], status, i;
+	uint32_t ep;
+	long charged, refused = 0;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe2(told, O_CLOEXEC));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		struct situation s = self->s;
+		int fd;
+
+		enter_group();
+		fd = open_ep();
+		make_listener(_metadata, fd, &s, 2 * count);
+		if (write(told[1], &s, sizeof(s)) != sizeof(s))
+			_exit(1);
+		hear(self->go[0]);
+		for (i = 0; i < 200; i++) {
+			try_query(fd, s.listener, RDMA_EP_REC_INFO, &self->rec);
+			if (self->rec.info.requests + self->rec.info.overflows == 2 * count)
+				_exit(self->rec.info.requests < count);
+			usleep(50000);
+		}
+		_exit(2);
+	}
+	ASSERT_EQ((ssize_t)sizeof(self->s), read(told[0], &self->s, sizeof(self->s)));
+	charged = number_in(GROUP "/memory.stat", "slab_unreclaimable");
+	for (i = 0; i < 2 * count; i++) {
+		ep = make_active(_metadata, self->fd, &self->s);
+		param = conn_param(NULL, 0);
+		do_ok(try_connect(self->fd, ep, 0, &param, NULL));
+		if (i != count - 1)
+			continue;
+		usleep(500000 * slow());
+		charged = number_in(GROUP "/memory.stat", "slab_unreclaimable") - charged;
+		printf("# a request: %ld bytes are charged\n", charged / count);
+		EXPECT_LE(600, charged / count);
+		/* else the kernel would find room in what can be reclaimed */
+		write_group("memory.reclaim", "4M");
+		snprintf(most, sizeof(most), "%ld", read_group("memory.current") + (64 << 10));
+		ASSERT_TRUE(write_group("memory.max", most));
+	}
+	for (i = 0; i < 200 && !refused; i++) {
+		usleep(50000);
+		refused = counter("backlog_overflows") - before;
+	}
+	printf("# %ld of %d refused\n", refused, count);
+	EXPECT_LT(0, refused);
+	EXPECT_EQ(0, number_in(GROUP "/memory.events", "oom_kill"));
+	ASSERT_TRUE(write_group("memory.max", "max"));
+	tell(self->go[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	close(told[0]);
+	close(told[1]);
 }
 
 /* Who takes more than the group may have gets ENOMEM or is killed, and he alone */

@@ -277,6 +277,60 @@ TEST_F(endpoint, limit_on_endpoints)
 	close(fd2);
 }
 
+static int end_as_nobody(int code)
+{
+	uint32_t ep;
+	int fd;
+
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	fd = open_ep();
+	return fd < 0 || try_create(fd, PS_TCP, -1, 0, &ep) != code;
+}
+
+/* Over all his contexts a user has so many endpoints and groups; others do not count */
+TEST_F(endpoint, limit_of_a_user)
+{
+	long limit = get_parameter(PARAMETER "max_user_ids");
+	union test_addr group = make_addr("239.1.1.5", 0);
+	union test_addr host = host_addr(AF_INET, 0);
+	uint32_t ep[4], other, joined;
+	int fd2 = open_ep();
+	size_t i;
+	int status;
+	pid_t pid;
+
+	ASSERT_LE(0, fd2);
+	ASSERT_LT(0, limit);
+	ASSERT_EQ(0, set_parameter(PARAMETER "max_user_ids", ARRAY_SIZE(ep)));
+	for (i = 0; i < ARRAY_SIZE(ep); i++)
+		EXPECT_EQ(0, try_create(i % 2 ? fd2 : self->fd, PS_UDP, -1, 0, &ep[i]));
+	EXPECT_EQ(-EDQUOT, try_create(self->fd, PS_TCP, -1, 0, &other));
+	EXPECT_EQ(RDMA_EP_REASON_LIMIT, ep_reason.code);
+	pid = fork();
+	if (!pid)
+		_exit(end_as_nobody(0));
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+
+	/* a group takes the place of an endpoint, until it is left */
+	EXPECT_EQ(0, try_bind(self->fd, ep[0], &host, NULL));
+	EXPECT_EQ(-EDQUOT, try_join(self->fd, ep[0], 0, &group, 0, &joined));
+	EXPECT_EQ(RDMA_EP_REASON_LIMIT, ep_reason.code);
+	EXPECT_EQ(0, try_destroy(fd2, ep[1]));
+	EXPECT_EQ(0, try_join(self->fd, ep[0], 0, &group, 0, &joined));
+	EXPECT_EQ(-EDQUOT, try_create(fd2, PS_TCP, -1, 0, &other));
+	EXPECT_EQ(0, try_leave(self->fd, ep[0], joined, NULL));
+	EXPECT_EQ(0, try_create(fd2, PS_TCP, -1, 0, &other));
+
+	/* what a context had is free again when it is closed */
+	close(fd2);
+	EXPECT_EQ(0, try_create(self->fd, PS_TCP, -1, 0, &other));
+	EXPECT_EQ(0, try_create(self->fd, PS_TCP, -1, 0, &other));
+	EXPECT_EQ(-EDQUOT, try_create(self->fd, PS_TCP, -1, 0, &other));
+	ASSERT_EQ(0, set_parameter(PARAMETER "max_user_ids", limit));
+}
+
 TEST_F(endpoint, query_parts)
 {
 	struct rdma_ep_query cmd = { .hdr = EP_HDR(cmd, 0) };

@@ -39,6 +39,7 @@
  *  ENODEV	no RDMA device for this address, or the device has gone
  *  ENOMEM	out of memory; nothing has changed
  *  ENOSPC	the context's limit on endpoints is reached
+ *  EDQUOT	the user's limit on endpoints and groups is reached
  *  EAGAIN	the operation was started, but the channel is non-blocking and
  *		the event is not there yet: it will be readable on the channel
  *  EINTR	a signal came first; a started operation goes on, and its event
