@@ -53,6 +53,37 @@ static bool in_list(const char *list, const char *word)
 	return false;
 }
 
+/* A word that nothing can match is a mistake in writing. */
+static bool words_known(const struct tool_command *cmd, const char *what, const char *words,
+			const char *known)
+{
+	char word[32];
+	size_t len;
+
+	for (; *words; words += len + (words[len] == ',')) {
+		len = strcspn(words, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		if (!in_list(known, word)) {
+			tool_usage_error(cmd, "no %s is called %s; there are %s", what, word,
+					 known);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool filter_valid(const struct tool_command *cmd, const struct filter *f)
+{
+	return (!f->state ||
+		words_known(cmd, "state", f->state,
+			    "IDLE,BOUND,RESOLVING_ADDR,ADDR_RESOLVED,RESOLVING_ROUTE,"
+			    "ROUTE_RESOLVED,LISTENING,REQUESTED,CONNECTING,RESPONDED,ACCEPTING,"
+			    "CONNECTED,DISCONNECTED,FAILED,REMOVED")) &&
+	       (!f->type || words_known(cmd, "type", f->type, "RC,UC,UD,XRC")) &&
+	       (!f->port_space ||
+		words_known(cmd, "port space", f->port_space, "TCP,UDP,IPOIB,IB"));
+}
+
 /* Without a port, a device is matched whatever its port is. */
 static bool on_device(const char *device, const char *wanted)
 {
@@ -263,6 +294,8 @@ int tool_list(const struct tool_command *cmd, int argc, char **argv)
 		}
 	}
 
+	if (!filter_valid(cmd, &filter))
+		return TOOL_USAGE;
 	ret = read_endpoints(cmd, &all, argc - optind, argv + optind);
 	if (ret == TOOL_USAGE)
 		return ret;

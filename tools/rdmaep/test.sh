@@ -37,6 +37,9 @@ for command in run doctor list show stat monitor trace ping serve reasons; do
 done
 
 check "list" 0 "" "$rdmaep" list
+check "list, no such state" 2 "no state is called LISTEN;" "$rdmaep" list -s bound,LISTEN
+check "list, no such type" 2 "no type is called" "$rdmaep" list -t RCU
+check "list, no such port space" 2 "no port space is called" "$rdmaep" list -P SDP
 check "list, no such process" 1 "there is none" "$rdmaep" list 999999999
 check "list, not a process" 2 "is not a process number" "$rdmaep" list x
 
