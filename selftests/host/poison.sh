@@ -17,5 +17,5 @@ objdump -d "$MODULE" | grep -q 0xfefefefefefefefe ||
 	{ echo "the compiler has put no pattern into variables" && exit 1; }
 
 OPTIONS="init_on_alloc=0 init_on_free=0 slub_debug=FZP page_poison=1 randomize_kstack_offset=off"
-"$TOP/tools/vm/run" --module "$MODULE" --append "$OPTIONS" --env POISONED=1 --timeout 300 "$@" -- \
+"$TOP/tools/vm/run" --module "$MODULE" --append "$OPTIONS" --env POISONED=1 --timeout 900 "$@" -- \
 	"$BUILD/selftests/uapi/uapi_security"
