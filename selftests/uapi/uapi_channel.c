@@ -1028,6 +1028,36 @@ TEST_F(channel, wait_for_requests)
 	EXPECT_EQ(-1, cmd.child_channel);
 }
 
+/* A wait that fails puts the request back where it was: before the next one */
+TEST_F(channel, failed_wait_keeps_the_order)
+{
+	struct situation s = { .family = AF_INET, .ps = PS_TCP };
+	struct rdma_ep_wait cmd = {
+		.hdr = EP_HDR(cmd, 0),
+		.record_len = REC,
+		.record_uptr = UPTR(&self->rec),
+		.child_channel = self->fd,
+	};
+	struct sockaddr_in *dst = (void *)&self->rec.info.dst.sa;
+	uint16_t port[2];
+	int i;
+
+	make_listener(_metadata, self->fd, &s, 8);
+	do_ok(try_attach(self->fd, s.listener, self->chan));
+	for (i = 0; i < 2; i++) {
+		make_pending_request(_metadata, self->fd, &s);
+		do_ok(try_query(self->fd, s.active, RDMA_EP_REC_INFO, &self->rec));
+		port[i] = ((struct sockaddr_in *)&self->rec.info.src.sa)->sin_port;
+	}
+	cmd.ep = s.listener;
+	do_err(EBADF, CHANNEL, ep_ioctl(self->fd, RDMA_EP_WAIT, &cmd));
+	for (i = 0; i < 2; i++) {
+		read_event(_metadata, self->chan, RDMA_EP_EVENT_CONNECT_REQUEST,
+			   &self->rec);
+		EXPECT_EQ(port[i], dst->sin_port);
+	}
+}
+
 /*
  * Signals
  */

@@ -551,6 +551,73 @@ TEST_F(hook, nothing_read)
 	do_ok(try_destroy(self->fd, ep));
 }
 
+/* rdma_cm says it again and again, whether anybody reads or not */
+TEST_F(hook, silent_neighbour)
+{
+	const struct place connected = PLACE("connected", NONE, CONNECTED);
+	struct rdma_ep_test_count before, after;
+	struct rdma_ep_record rec;
+	int i;
+
+	if (self->ctx.fd < 0)
+		return;
+	make_place(_metadata, self->fd, PS_TCP, &connected, &self->ep);
+	ASSERT_EQ(0, count_objects(&before));
+	for (i = 0; i < 3000; i++)
+		do_ok(try_test_event(self->fd, self->ep,
+				     RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT, 0,
+				     NULL));
+	ASSERT_EQ(0, count_objects(&after));
+	EXPECT_EQ(before.events + 1, after.events);
+	wait_event(_metadata, self->fd, self->ep, RDMA_EP_EVENT_UNREACHABLE,
+		   &rec);
+	expect_silence(_metadata, self->fd, self->ep, 0);
+	/* one that is read is followed by the next */
+	do_ok(try_test_event(self->fd, self->ep, RDMA_EP_EVENT_UNREACHABLE,
+			     -ETIMEDOUT, 0, NULL));
+	wait_event(_metadata, self->fd, self->ep, RDMA_EP_EVENT_UNREACHABLE,
+		   &rec);
+}
+
+static long waiting_events(void)
+{
+	FILE *f = fopen("/proc/net/rdma_ep", "re");
+	char line[128];
+	long n = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "events_waiting %ld", &n) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Events that take each other's place are not counted for ever */
+TEST_F(hook, replaced_events_are_counted)
+{
+	const struct place connecting = PLACE("connecting", CONNECT, CONNECTING);
+	long before;
+
+	if (self->ctx.fd < 0)
+		return;
+	before = waiting_events();
+	ASSERT_LE(0, before);
+	make_place(_metadata, self->fd, PS_TCP, &connecting, &self->ep);
+	do_ok(try_test_event(self->fd, self->ep, RDMA_EP_EVENT_CONNECT_RESPONSE,
+			     0, 0, NULL));
+	do_ok(try_test_event(self->fd, self->ep, RDMA_EP_EVENT_ESTABLISHED, 0,
+			     ALL_FAIL, NULL));
+	do_ok(try_test_event(self->fd, self->ep, RDMA_EP_EVENT_REJECTED, 28,
+			     ALL_FAIL, NULL));
+	do_ok(try_test_event(self->fd, self->ep, RDMA_EP_EVENT_ADDR_CHANGE, 0, 0,
+			     NULL));
+	do_ok(try_test_event(self->fd, self->ep, RDMA_EP_EVENT_DEVICE_REMOVAL, 0,
+			     0, NULL));
+	do_ok(try_destroy(self->fd, self->ep));
+	EXPECT_EQ(before, waiting_events());
+}
+
 static int write_fault(const char *name, const char *text)
 {
 	char path[64];
@@ -751,6 +818,76 @@ TEST_F(hook, attempt_for_ever)
 	do_ok(try_destroy(self->fd, s.active));
 	do_ok(try_destroy(self->fd, s.passive));
 	do_ok(try_destroy(self->fd, s.listener));
+}
+
+struct churn {
+	pthread_t thread;
+	int fd;
+	volatile bool stop;
+};
+
+/* Attempts that begin and go, all the time */
+static void *churn(void *arg)
+{
+	union test_addr nobody = nobody_addr(AF_INET, 4711);
+	struct rdma_ep_conn_param param;
+	struct churn *c = arg;
+	uint32_t ep;
+
+	while (!c->stop) {
+		if (try_create_ep(c->fd, 0, PS_TCP, NULL, &nobody, NULL, &ep))
+			continue;
+		param = conn_param(NULL, 0);
+		try_connect(c->fd, ep, 0, &param, NULL);
+		try_destroy(c->fd, ep);
+	}
+	return NULL;
+}
+
+/*
+ * Attempts become overdue every second, and are looked for among others that
+ * begin and go; one that is to last longer does not put off who is not.
+ */
+TEST_F(hook, overdue_among_many)
+{
+	union test_addr nobody = nobody_addr(AF_INET, 4711);
+	struct rdma_ep_conn_param param = conn_param(NULL, 0);
+	struct churn c[3] = {};
+	struct rdma_ep_record rec;
+	uint32_t lasting, ep;
+	uint64_t start;
+	size_t i;
+
+	if (self->ctx.fd < 0)
+		return;
+	do_ok(set_patience(self->fd, 600));
+	do_ok(try_create_ep(self->fd, 0, PS_TCP, NULL, &nobody, NULL, &lasting));
+	do_ok(try_connect(self->fd, lasting, 0, &param, NULL));
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		c[i].fd = self->fd;
+		ASSERT_EQ(0, pthread_create(&c[i].thread, NULL, churn, &c[i]));
+	}
+	for (i = 0; i < 8; i++) {
+		do_ok(set_patience(self->fd, 1));
+		do_ok(try_create_ep(self->fd, 0, PS_TCP, NULL, &nobody, NULL,
+				    &ep));
+		param = conn_param(NULL, 0);
+		start = now_ms();
+		do_ok(try_connect(self->fd, ep, 0, &param, NULL));
+		do_ok(set_patience(self->fd, 600));
+		wait_event(_metadata, self->fd, ep, RDMA_EP_EVENT_UNREACHABLE,
+			   &rec);
+		EXPECT_EQ(-ETIMEDOUT, rec.status);
+		EXPECT_GT(5000 * slow(), now_ms() - start);
+		do_ok(try_destroy(self->fd, ep));
+	}
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		c[i].stop = true;
+		ASSERT_EQ(0, pthread_join(c[i].thread, NULL));
+	}
+	EXPECT_EQ(RDMA_EP_STATE_CONNECTING,
+		  ep_state(_metadata, self->fd, lasting));
+	do_ok(set_patience(self->fd, 0));
 }
 
 TEST_HARNESS_MAIN

@@ -833,32 +833,61 @@ TEST_F(uring, kill_9)
 	close(chan);
 }
 
+/* A process with a ring that waits, and becomes another program */
+static void child_execs(int fd, struct rdma_ep_wait *wait, unsigned int flags)
+{
+	struct io_uring ring;
+
+	if (io_uring_queue_init(4, &ring, flags))
+		_exit(2);
+	prep(&ring, fd, RDMA_EP_WAIT, wait, 1);
+	if (io_uring_submit(&ring) != 1)
+		_exit(3);
+	/* with SQPOLL its thread submits, when it comes to it */
+	while (io_uring_sq_ready(&ring))
+		usleep(1000);
+	usleep(flags ? 100000 : 0);
+	execl("/bin/true", "true", NULL);
+	_exit(4);
+}
+
 /* Old kernels wait in execve(2) for what the ring has under way */
-TEST_F(uring, exec)
+static void exec_ends_waits(struct __test_metadata *_metadata, int fd,
+			    struct rdma_ep_record *rec, unsigned int flags)
 {
 	struct rdma_ep_wait wait;
-	struct io_uring ring;
-	int chan, status;
+	int chan, status, i;
 	uint32_t ep;
-	pid_t pid;
+	pid_t pid, ended = 0;
 
-	make_waiting(_metadata, self->fd, &chan, &ep);
-	wait = wait_arg(ep, &self->rec);
+	make_waiting(_metadata, fd, &chan, &ep);
+	wait = wait_arg(ep, rec);
 	pid = fork();
 	ASSERT_LE(0, pid);
-	if (!pid) {
-		if (io_uring_queue_init(4, &ring, 0))
-			_exit(2);
-		prep(&ring, self->fd, RDMA_EP_WAIT, &wait, 1);
-		if (io_uring_submit(&ring) != 1)
-			_exit(3);
-		execl("/bin/true", "true", NULL);
-		_exit(4);
+	if (!pid)
+		child_execs(fd, &wait, flags);
+	for (i = 0; !ended && i < END_MS / 10; i++) {
+		usleep(10000);
+		ended = waitpid(pid, &status, WNOHANG);
 	}
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
-	EXPECT_TRUE(wait_has_ended(self->fd, ep, chan));
+	EXPECT_EQ(pid, ended);
+	if (!ended)
+		kill(pid, SIGKILL);
+	else
+		EXPECT_EQ(0, status);
+	EXPECT_TRUE(wait_has_ended(fd, ep, chan));
 	close(chan);
+}
+
+TEST_F(uring, exec)
+{
+	exec_ends_waits(_metadata, self->fd, &self->rec, 0);
+}
+
+/* The thread that has submitted belongs to the ring, and ends with it */
+TEST_F(uring, exec_with_sqpoll)
+{
+	exec_ends_waits(_metadata, self->fd, &self->rec, IORING_SETUP_SQPOLL);
 }
 
 /* The request keeps the context; when the ring ends, both go */
