@@ -321,6 +321,11 @@ static bool check_port(struct ibv_context *verbs, const char *dev, int port)
 		report(dev, OK, "port %d, %s, is active", port, kind);
 		return true;
 	}
+	if (!if_nametoindex(netdev)) {
+		report(dev, OK, "port %d, %s on %s, is active, for another network namespace",
+		       port, kind, netdev);
+		return false;
+	}
 	if (!netdev_has_addr(netdev)) {
 		report(dev, WARN, "port %d, %s on %s, is active, but %s has no IP address",
 		       port, kind, netdev, netdev);
