@@ -100,7 +100,7 @@ endpoints_are_limited() {
 	local limit code=0
 	limit=$(cat /sys/module/rdma_ep/parameters/max_endpoints)
 	echo 0 >/sys/module/rdma_ep/parameters/max_endpoints
-	RDMAEP_DEBUG=1 timeout 10 rping -s -a "$MY_IP" -C 1 2>&1 | tee /dev/stderr |
+	RDMAEP_DEBUG=1 timeout $((10 * SLOW)) rping -s -a "$MY_IP" -C 1 2>&1 | tee /dev/stderr |
 		grep -q "max_endpoints" || code=1
 	echo "$limit" >/sys/module/rdma_ep/parameters/max_endpoints
 	return "$code"
