@@ -246,8 +246,8 @@ struct rdma_ep_options {
  * @events: all events not read yet (ev_lock)
  * @wq: who waits in an ioctl
  * @waiters: how many (ev_lock)
- * @wanted: the events that they wait for, as bits (ev_lock). Those are not put
- *	on the channel, since a waiter will take them.
+ * @wanted: the events that they wait for, as bits (ev_lock). When they happen
+ *	those are not put on the channel, since a waiter will take them.
  * @num_user: RDMA_EP_EVENT_USER events not read yet (ev_lock)
  * @state: enum rdma_ep_state (ev_lock to write)
  * @op: enum rdma_ep_op (ev_lock)

@@ -457,7 +457,7 @@ RDMAEP_API int rdma_disconnect(struct rdma_cm_id *id)
 	ret = rdmaep_wait_end(&wait, ep,
 			      rdmaep_call(ep->ctx, RDMA_EP_DISCONNECT, &cmd));
 	/* The removal of the device has ended the connection as well. */
-	if (ret && wait.evt && id->event &&
+	if (ret && errno == ENODEV && wait.evt && id->event &&
 	    id->event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return 0;
 	return ret;

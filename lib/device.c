@@ -353,11 +353,12 @@ RDMAEP_API struct ibv_context **rdma_get_devices(int *num_devices)
 	if (num_devices)
 		*num_devices = 0;
 
+	/* With the lock, or a device that another thread opens now would seem gone. */
+	pthread_mutex_lock(&device_lock);
 	list = ibv_get_device_list(NULL);
 	if (!list)
-		return NULL;
+		goto unlock;
 
-	pthread_mutex_lock(&device_lock);
 	device_open_all(list);
 	for (dev = devices; dev; dev = dev->next)
 		n += !dev->gone;
@@ -380,7 +381,8 @@ RDMAEP_API struct ibv_context **rdma_get_devices(int *num_devices)
 		*num_devices = n;
 unlock:
 	pthread_mutex_unlock(&device_lock);
-	ibv_free_device_list(list);
+	if (list)
+		ibv_free_device_list(list);
 	return devs;
 }
 

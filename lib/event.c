@@ -175,10 +175,6 @@ static int fill_request(struct rdmaep_event *evt, struct rdmaep_id *ep,
 	if (!child)
 		return 1;
 
-	rdmaep_id_set_channel(child, ep->id.channel);
-	pthread_mutex_lock(&rdmaep_lock);
-	child->refs++;
-	pthread_mutex_unlock(&rdmaep_lock);
 	evt->child = child;
 	evt->event.listen_id = &ep->id;
 	evt->event.id = &child->id;

@@ -40,6 +40,8 @@ static unsigned int next_grave;
 /** rdmaep_id_after_fork() - in the child, nobody waits for anything */
 void rdmaep_id_after_fork(void)
 {
+	/* A new context may be where an old one was, and count from 1 again. */
+	memset(graves, 0, sizeof(graves));
 	/* They remember the threads of the parent that wait. */
 	rdmaep_acked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	id_born = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
@@ -138,7 +140,7 @@ struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial)
 			return NULL;
 
 		/*
-		 * Not born yet, which takes no time to speak of. The limit is
+		 * Not born yet, which may take opening its device. The limit is
 		 * for a thread that slept while GRAVES others died.
 		 */
 		if (!until.tv_sec) {
@@ -390,13 +392,17 @@ void rdmaep_id_kill(struct rdmaep_id *ep)
  * @listener: the listening id
  * @rec: the connection request
  *
- * Return: the new id, without channel, or NULL with errno; the request is
- * rejected then.
+ * It is complete before others can find it: if the peer has left already, a
+ * thread may wait for it with the next event, and the program destroy it.
+ *
+ * Return: the new id, with a reference for the event, or NULL with errno; the
+ * request is rejected then.
  */
 struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 				  const struct rdma_ep_record *rec)
 {
 	struct rdmaep_id *ep;
+	int err;
 
 	ep = rdmaep_id_alloc(listener->ctx, listener->id.context,
 			     listener->id.ps, listener->id.qp_type);
@@ -408,8 +414,12 @@ struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 	rdmaep_ctx_hold(ep->ctx);
 	ep->initiator_depth = rec->initiator_depth;
 	ep->responder_resources = rec->responder_resources;
+	rdmaep_id_set_channel(ep, listener->id.channel);
+	err = rdmaep_id_update(ep, rec);
+	if (!err)
+		ep->refs++;
 	rdmaep_id_publish(ep, rec->child, rec->child_serial);
-	if (rdmaep_id_update(ep, rec)) {
+	if (err) {
 		rdmaep_id_kill(ep);
 		return NULL;
 	}
@@ -443,8 +453,8 @@ int rdmaep_check_port_space(enum rdma_port_space ps)
  *
  * Follows rdma_create_id(3).
  *
- * Return: 0, or -1 with errno ENOMEM, ENOSPC (limit on endpoints), EINVAL
- * (port space) or as from opening the device.
+ * Return: 0, or -1 with errno ENOMEM, ENOSPC and EDQUOT (limits on endpoints of
+ * a process and of a user), EINVAL (port space) or as from opening the device.
  */
 RDMAEP_API int rdma_create_id(struct rdma_event_channel *channel,
 			      struct rdma_cm_id **id, void *context,

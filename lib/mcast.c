@@ -241,6 +241,8 @@ static int group_join(struct rdmaep_id *ep, const struct sockaddr *addr,
 		return 0;
 	if (errno == EAGAIN || errno == EINTR)
 		return -1;	/* it goes on, and its event will come */
+	if (errno == ECANCELED)
+		return -1;	/* the id is gone, and the group with it */
 
 	leave.ep = ep->handle;
 	leave.group = cmd.out_group;
@@ -382,11 +384,12 @@ RDMAEP_API int rdma_leave_multicast(struct rdma_cm_id *id,
 	if (!group)
 		return rdmaep_seterrno(EADDRNOTAVAIL);
 
+	/* Who has got the join's event may be about to attach the QP. */
+	rdmaep_event_wait_acked(ep, group->cookie);
 	if (group->attached && id->qp && !group_is_shared(ep, group))
 		ibv_detach_mcast(id->qp, &group->mgid, group->mlid);
 	cmd.group = group->handle;
 	ret = rdmaep_call(ep->ctx, RDMA_EP_LEAVE, &cmd);
-	rdmaep_event_wait_acked(ep, group->cookie);
 	free(group);
 	return ret;
 }

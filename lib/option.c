@@ -36,11 +36,12 @@ static int option_call(struct rdmaep_id *ep, unsigned int nr, unsigned int name,
 static int option_set(struct rdmaep_id *ep, unsigned int name,
 		      const void *value, size_t len)
 {
-	if (option_call(ep, RDMA_EP_SET_OPTION, name, value, len))
-		return -1;
-	/* What the kernel has told about the QP may have changed. */
+	/*
+	 * What the kernel has told about the QP may change. Before the call: a path
+	 * has an event, whose reader may destroy the id.
+	 */
 	ep->attr_parts &= ~(RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
-	return 0;
+	return option_call(ep, RDMA_EP_SET_OPTION, name, value, len);
 }
 
 /**

@@ -289,12 +289,16 @@ static int qp_init(struct rdmaep_id *ep, struct ibv_qp *qp)
 					     IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-/* Only a queue that no QP can overflow is as good as new afterwards. */
-static void cqs_check(struct rdmaep_id *ep, const struct ibv_qp_cap *cap)
+/*
+ * Only a queue that no QP can overflow is as good as new afterwards. What comes
+ * from an SRQ has no limit of the QP's.
+ */
+static void cqs_check(struct rdmaep_id *ep, const struct ibv_qp_cap *cap,
+		      const struct ibv_srq *srq)
 {
 	if (ep->made_send.cq && cap->max_send_wr > ep->made_send.cq->cqe)
 		ep->made_send.cq = NULL;
-	if (ep->made_recv.cq && cap->max_recv_wr > ep->made_recv.cq->cqe)
+	if (ep->made_recv.cq && (srq || cap->max_recv_wr > ep->made_recv.cq->cqe))
 		ep->made_recv.cq = NULL;
 }
 
@@ -367,7 +371,7 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp)
 		goto destroy_cqs;
-	cqs_check(ep, &attr->cap);
+	cqs_check(ep, &attr->cap, attr->srq);
 	if (qp_init(ep, qp))
 		goto destroy_qp;
 	if (!ibv_query_ece(qp, &ece)) {
@@ -425,10 +429,13 @@ RDMAEP_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
  */
 void rdmaep_qp_destroy(struct rdmaep_id *ep, bool last)
 {
+	int err;
+
 	rdmaep_groups_detach(ep);
-	ibv_destroy_qp(ep->id.qp);
+	err = ibv_destroy_qp(ep->id.qp);
 	ep->id.qp = NULL;
-	if (last)
+	/* EBUSY if the program has attached it to a group by itself: it lives on. */
+	if (last && !err)
 		rdmaep_cqs_park(ep);
 	rdmaep_cqs_destroy(&ep->id);
 }

@@ -181,9 +181,10 @@ RDMAEP_API int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 		.timeout_ms = timeout_ms,
 	};
 	struct rdmaep_wait wait;
+	bool sync = ep->sync;	/* an event's reader may destroy the id */
 
 	if (ep->transport == RDMA_EP_TRANSPORT_IB && route_from_acm(ep))
-		return ep->sync ? rdmaep_wait_next(ep) : 0;
+		return sync ? rdmaep_wait_next(ep) : 0;
 
 	if (rdmaep_wait_begin(&wait, ep, &cmd.hdr, &cmd.record_uptr,
 			      &cmd.record_len))

@@ -99,6 +99,52 @@ TEST_F(cache, other_size)
 	rdma_destroy_ep(next);
 }
 
+/* What comes from an SRQ may be more than the queue holds. */
+TEST_F(cache, srq)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct rdma_cm_id *id, *next;
+	struct ibv_cq *recv;
+
+	self->attr.srq = ibv_create_srq(self->id->pd, &srq);
+	ASSERT_NE(NULL, self->attr.srq);
+	id = make();
+	recv = id->recv_cq;
+	rdma_destroy_ep(id);
+	ok(ibv_destroy_srq(self->attr.srq));
+	self->attr.srq = NULL;
+	next = make();
+	EXPECT_NE(recv, next->recv_cq);
+	EXPECT_NE(recv, next->send_cq);
+	rdma_destroy_ep(next);
+	rdma_destroy_ep(self->id);
+}
+
+/* A QP that cannot be destroyed goes on filling its queues. */
+TEST_F(cache, qp_that_lives_on)
+{
+	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_UD);
+	struct sockaddr_storage addr = my_addr(AF_INET, 0);
+	union ibv_gid gid = { .raw = { [10] = 0xff, 0xff, 239, 1, 1, 9 } };
+	struct ibv_cq *recv, *send;
+	struct rdma_cm_id *id, *next;
+
+	ok(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP));
+	ok(rdma_bind_addr(id, sa(&addr)));
+	ok(rdma_create_qp(id, NULL, &attr));
+	recv = id->recv_cq;
+	send = id->send_cq;
+	ok(ibv_attach_mcast(id->qp, &gid, 0));
+	rdma_destroy_ep(id);
+	next = make();
+	EXPECT_NE(recv, next->recv_cq);
+	EXPECT_NE(recv, next->send_cq);
+	EXPECT_NE(send, next->recv_cq);
+	EXPECT_NE(send, next->send_cq);
+	rdma_destroy_ep(next);
+	rdma_destroy_ep(self->id);
+}
+
 /* close(2) would have taken it out of the set. */
 TEST_F(cache, epoll)
 {

@@ -75,7 +75,7 @@ counted() {
 own_ports() {
 	local code=0 output
 	serve first rping -s -P -p 7300 || code=1
-	(with_library ip netns exec second timeout 3 rping -s -P -p 7300) >"$WORK/second.log" 2>&1
+	(with_library ip netns exec second timeout $((10 * SLOW)) rping -s -P -p 7300) >"$WORK/second.log" 2>&1
 	[ $? = 124 ] || code=1
 	output=$( (with_library ip netns exec second rping -s -a "$FIRST" -p 7301) 2>&1) && code=1
 	[[ $output == *"Cannot assign requested address"* ]] || { echo "$output" && code=1; }

@@ -41,16 +41,24 @@ FIXTURE(endpoint)
 {
 	struct test_ctx ctx;
 	int fd;
+	long max_endpoints;
+	long max_user_ids;
 };
 
 FIXTURE_SETUP(endpoint)
 {
 	ctx_open(_metadata, &self->ctx);
 	self->fd = self->ctx.fd;
+	self->max_endpoints = get_parameter(PARAMETER "max_endpoints");
+	self->max_user_ids = get_parameter(PARAMETER "max_user_ids");
+	ASSERT_LT(0, self->max_endpoints);
+	ASSERT_LT(0, self->max_user_ids);
 }
 
 FIXTURE_TEARDOWN(endpoint)
 {
+	EXPECT_EQ(0, set_parameter(PARAMETER "max_endpoints", self->max_endpoints));
+	EXPECT_EQ(0, set_parameter(PARAMETER "max_user_ids", self->max_user_ids));
 	ctx_close(_metadata, &self->ctx);
 }
 
@@ -251,16 +259,14 @@ TEST_F(endpoint, destroy_counts_what_was_not_read)
 
 TEST_F(endpoint, limit_on_endpoints)
 {
-	long limit = get_parameter(PARAMETER "max_endpoints");
 	struct rdma_ep_get_info info;
 	uint32_t ep[8], other;
 	int fd2 = open_ep();
 	size_t i;
 
 	ASSERT_LE(0, fd2);
-	ASSERT_LT(0, limit);
 	do_ok(try_get_info(self->fd, &info));
-	EXPECT_EQ(limit, info.out_max_endpoints);
+	EXPECT_EQ(self->max_endpoints, info.out_max_endpoints);
 
 	ASSERT_EQ(0, set_parameter(PARAMETER "max_endpoints", ARRAY_SIZE(ep)));
 	for (i = 0; i < ARRAY_SIZE(ep); i++)
@@ -272,7 +278,6 @@ TEST_F(endpoint, limit_on_endpoints)
 	EXPECT_EQ(0, try_destroy(self->fd, ep[3]));
 	EXPECT_EQ(0, try_create(self->fd, PS_TCP, -1, 0, &ep[3]));
 	EXPECT_EQ(-ENOSPC, try_create(self->fd, PS_TCP, -1, 0, &other));
-	ASSERT_EQ(0, set_parameter(PARAMETER "max_endpoints", limit));
 	EXPECT_EQ(ARRAY_SIZE(ep), count_endpoints(_metadata, self->fd));
 	close(fd2);
 }
@@ -291,7 +296,6 @@ static int end_as_nobody(int code)
 /* Over all his contexts a user has so many endpoints and groups; others do not count */
 TEST_F(endpoint, limit_of_a_user)
 {
-	long limit = get_parameter(PARAMETER "max_user_ids");
 	union test_addr group = make_addr("239.1.1.5", 0);
 	union test_addr host = host_addr(AF_INET, 0);
 	uint32_t ep[4], other, joined;
@@ -301,7 +305,6 @@ TEST_F(endpoint, limit_of_a_user)
 	pid_t pid;
 
 	ASSERT_LE(0, fd2);
-	ASSERT_LT(0, limit);
 	ASSERT_EQ(0, set_parameter(PARAMETER "max_user_ids", ARRAY_SIZE(ep)));
 	for (i = 0; i < ARRAY_SIZE(ep); i++)
 		EXPECT_EQ(0, try_create(i % 2 ? fd2 : self->fd, PS_UDP, -1, 0, &ep[i]));
@@ -328,7 +331,6 @@ TEST_F(endpoint, limit_of_a_user)
 	EXPECT_EQ(0, try_create(self->fd, PS_TCP, -1, 0, &other));
 	EXPECT_EQ(0, try_create(self->fd, PS_TCP, -1, 0, &other));
 	EXPECT_EQ(-EDQUOT, try_create(self->fd, PS_TCP, -1, 0, &other));
-	ASSERT_EQ(0, set_parameter(PARAMETER "max_user_ids", limit));
 }
 
 TEST_F(endpoint, query_parts)

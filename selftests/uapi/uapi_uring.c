@@ -846,7 +846,7 @@ static void child_execs(int fd, struct rdma_ep_wait *wait, unsigned int flags)
 	/* with SQPOLL its thread submits, when it comes to it */
 	while (io_uring_sq_ready(&ring))
 		usleep(1000);
-	usleep(flags ? 100000 : 0);
+	usleep(flags ? 100000 * slow() : 0);
 	execl("/bin/true", "true", NULL);
 	_exit(4);
 }
