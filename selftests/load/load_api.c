@@ -287,7 +287,10 @@ static void crowd(struct __test_metadata *_metadata, int accepts)
 		/* as fast as it can; who is left is not waited for */
 		ASSERT_EQ(0, pthread_create(&a->thread, NULL, acceptor_thread, a));
 	} else {
-		sleep_ms(3000);
+		/* On a slow machine some come late, and would find the backlog empty. */
+		while (now_ms() - start < (on_stock() ? 3000 : 60000) &&
+		       count_fates(fates, CROWD, ECONNREFUSED) < CROWD - BACKLOG)
+			sleep_ms(50);
 		acceptor_thread(a);
 	}
 	while (count_fates(fates, CROWD, -1) && now_ms() - start < 120000)
@@ -303,7 +306,7 @@ static void crowd(struct __test_metadata *_metadata, int accepts)
 	for (i = 0; i < ARRAY_SIZE(told); i++)
 		grown[i] = counter(told[i]) - before[i];
 	*go = 2;
-	for (i = 0; on_stock() && i < CROWD; i++)
+	for (i = 0; (on_stock() || other) && i < CROWD; i++)
 		kill(fates[i].pid, SIGKILL); /* some would wait for ever */
 	for (i = 0; i < CROWD; i++) {
 		ASSERT_LT(0, wait(&status));

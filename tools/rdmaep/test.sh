@@ -48,7 +48,7 @@ check "option without a value" 2 "^rdmaep list: --state needs a value" "$rdmaep"
 check "the same, brief" 2 "^rdmaep ping: -c needs a value" "$rdmaep" ping -c
 check "unknown among brief ones" 2 "^rdmaep list: unknown option -Z" "$rdmaep" list -jZ
 check "help after options" 0 "^Usage: rdmaep list" "$rdmaep" list -j --help
-check "list, nothing matches" 0 "^No endpoints" "$rdmaep" list -s nosuchstate
+check "list, nothing matches" 0 "^No endpoints" "$rdmaep" list -s removed
 check "show, no endpoint" 2 "which endpoint" "$rdmaep" show
 check "show, not a name" 2 "12 is not CONTEXT:HANDLE" "$rdmaep" show 12
 check "show, not quite a name" 2 "is not CONTEXT:HANDLE" "$rdmaep" show 1:2x
