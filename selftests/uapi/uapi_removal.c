@@ -224,7 +224,7 @@ static void is_told_once(struct __test_metadata *_metadata, int fd, uint32_t ep)
 		told = rec.type == RDMA_EP_EVENT_DEVICE_REMOVAL;
 	}
 	EXPECT_EQ(RDMA_EP_REASON_DEVICE_REMOVED, ep_reason.code);
-	usleep(50000);
+	usleep(200000);
 	while (!(ret = try_wait(fd, ep, RDMA_EP_WAIT_NOWAIT, &rec)))
 		EXPECT_NE(RDMA_EP_EVENT_DEVICE_REMOVAL, rec.type);
 	/* and nothing can come that is worth waiting for */
@@ -516,7 +516,7 @@ TEST_F_TIMEOUT(device, under_load, 3600)
 		ASSERT_EQ(0, pthread_create(&load[i].thread, NULL, load_thread,
 					    &load[i]));
 	}
-	for (i = 0; i < 3 || now_ms() < end; i++) {
+	for (i = 0; i < 5 || now_ms() < end; i++) {
 		uint64_t start;
 
 		usleep(200000);
