@@ -36,9 +36,8 @@ _rdmaep_program() {
 _rdmaep_value() {
 	case $command:$prev in
 	list:-s | list:--state)
-		_rdmaep_words "IDLE BOUND RESOLVING_ADDR ADDR_RESOLVED RESOLVING_ROUTE ROUTE_RESOLVED
-			LISTENING REQUESTED CONNECTING RESPONDED ACCEPTING CONNECTED DISCONNECTED FAILED
-			REMOVED"
+		_rdmaep_words "$(rdmaep list -s '?' 2>&1 | sed -n 's/.*there are \([A-Z_,]*\).*/\1/p' |
+			tr , ' ')"
 		;;
 	list:-t | list:--type) _rdmaep_words "RC UC UD XRC" ;;
 	list:-P | list:--port-space) _rdmaep_words "TCP UDP IPOIB IB" ;;

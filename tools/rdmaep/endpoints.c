@@ -17,10 +17,32 @@
 #include <unistd.h>
 
 #include <json-c/json.h>
+#include <rdma/rdma_ep.h>
 
 #include "endpoints.h"
 
 #define LEN(text)	(sizeof(text) - 1)
+
+#define STATE(name, text)	[RDMA_EP_STATE_##name] = { #name, text }
+
+const struct endpoint_state endpoint_states[] = {
+	STATE(IDLE, "made, neither bound nor resolved yet"),
+	STATE(BOUND, "has a source address; next is to listen or to resolve"),
+	STATE(RESOLVING_ADDR, "waits for the address of the next hop (ARP, ND)"),
+	STATE(ADDR_RESOLVED, "knows its device; next is the route"),
+	STATE(RESOLVING_ROUTE, "waits for the path"),
+	STATE(ROUTE_RESOLVED, "ready to connect"),
+	STATE(LISTENING, "takes connection requests"),
+	STATE(REQUESTED, "a peer asks to connect; next is to accept or to reject"),
+	STATE(CONNECTING, "has sent its request, waits for the peer's answer"),
+	STATE(RESPONDED, "the peer has accepted; next is to establish the connection"),
+	STATE(ACCEPTING, "has accepted, waits for the peer to confirm"),
+	STATE(CONNECTED, "connected"),
+	STATE(DISCONNECTED, "the connection has ended"),
+	STATE(FAILED, "the attempt to connect has failed"),
+	STATE(REMOVED, "its RDMA device has gone; it can only be destroyed"),
+	{ NULL, NULL }
+};
 
 static bool seen_before(const struct endpoints *all, unsigned int context)
 {

@@ -42,6 +42,19 @@ struct endpoint {
 };
 
 /**
+ * struct endpoint_state - a state that an endpoint can be in
+ * @name: as in fdinfo
+ * @text: what it means to a user who wonders why nothing goes on
+ */
+struct endpoint_state {
+	const char *name;
+	const char *text;
+};
+
+/* All of them; ends with one without a name. */
+extern const struct endpoint_state endpoint_states[];
+
+/**
  * struct endpoints - what was found
  * @list: the endpoints
  * @count: how many

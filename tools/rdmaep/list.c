@@ -57,28 +57,32 @@ static bool in_list(const char *list, const char *word)
 static bool words_known(const struct tool_command *cmd, const char *what, const char *words,
 			const char *known)
 {
-	char word[32];
-	size_t len;
+	char *rest = strdupa(words), *word;
 
-	for (; *words; words += len + (words[len] == ',')) {
-		len = strcspn(words, ",");
-		snprintf(word, sizeof(word), "%.*s", (int)len, words);
-		if (!in_list(known, word)) {
-			tool_usage_error(cmd, "no %s is called %s; there are %s", what, word,
-					 known);
-			return false;
-		}
+	while ((word = strsep(&rest, ","))) {
+		if (in_list(known, word))
+			continue;
+		tool_usage_error(cmd, "no %s is called %s; there are %s", what, word, known);
+		return false;
 	}
 	return true;
 }
 
+static bool states_known(const struct tool_command *cmd, const char *words)
+{
+	const struct endpoint_state *state;
+	char known[512] = "";
+	size_t len = 0;
+
+	for (state = endpoint_states; state->name; state++)
+		len += snprintf(known + len, sizeof(known) - len, "%s%s", len ? "," : "",
+				state->name);
+	return words_known(cmd, "state", words, known);
+}
+
 static bool filter_valid(const struct tool_command *cmd, const struct filter *f)
 {
-	return (!f->state ||
-		words_known(cmd, "state", f->state,
-			    "IDLE,BOUND,RESOLVING_ADDR,ADDR_RESOLVED,RESOLVING_ROUTE,"
-			    "ROUTE_RESOLVED,LISTENING,REQUESTED,CONNECTING,RESPONDED,ACCEPTING,"
-			    "CONNECTED,DISCONNECTED,FAILED,REMOVED")) &&
+	return (!f->state || states_known(cmd, f->state)) &&
 	       (!f->type || words_known(cmd, "type", f->type, "RC,UC,UD,XRC")) &&
 	       (!f->port_space ||
 		words_known(cmd, "port space", f->port_space, "TCP,UDP,IPOIB,IB"));

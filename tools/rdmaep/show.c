@@ -18,34 +18,13 @@
 #include "endpoints.h"
 #include "tool.h"
 
-/* What a state means to who wonders why nothing goes on. */
-static const char *explain_state(const char *state)
+static const char *explain_state(const char *name)
 {
-	static const struct {
-		const char *state;
-		const char *text;
-	} texts[] = {
-		{ "IDLE", "made, neither bound nor resolved yet" },
-		{ "BOUND", "has a source address; next is to listen or to resolve" },
-		{ "RESOLVING_ADDR", "waits for the address of the next hop (ARP, ND)" },
-		{ "ADDR_RESOLVED", "knows its device; next is the route" },
-		{ "RESOLVING_ROUTE", "waits for the path" },
-		{ "ROUTE_RESOLVED", "ready to connect" },
-		{ "LISTENING", "takes connection requests" },
-		{ "REQUESTED", "a peer asks to connect; next is to accept or to reject" },
-		{ "CONNECTING", "has sent its request, waits for the peer's answer" },
-		{ "RESPONDED", "the peer has accepted; next is to establish the connection" },
-		{ "ACCEPTING", "has accepted, waits for the peer to confirm" },
-		{ "CONNECTED", "connected" },
-		{ "DISCONNECTED", "the connection has ended" },
-		{ "FAILED", "the attempt to connect has failed" },
-		{ "REMOVED", "its RDMA device has gone; it can only be destroyed" },
-	};
-	size_t i;
+	const struct endpoint_state *state;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (!strcmp(state, texts[i].state))
-			return texts[i].text;
+	for (state = endpoint_states; state->name; state++)
+		if (!strcmp(name, state->name))
+			return state->text;
 	return "a state that this tool does not know";
 }
 
