@@ -46,12 +46,14 @@ void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel)
 
 	if (ep->channel) {
 		list_for_each_entry(ev, &ep->events, ep_node)
-			list_del_init(&ev->channel_node);
+			rdma_ep_event_off_channel(ev);
 		list_del_init(&ep->channel_node);
+		ep->channel->num_eps--;
 	}
 	ep->channel = channel && channel->file ? channel : NULL;
 	if (ep->channel) {
 		list_add_tail(&ep->channel_node, &channel->eps);
+		channel->num_eps++;
 		rdma_ep_event_expose(ep);
 	}
 }
@@ -170,30 +172,14 @@ static int rdma_ep_channel_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* How many are on a list. Only fdinfo wants to know. */
-static unsigned int rdma_ep_list_len(const struct list_head *head)
-{
-	const struct list_head *pos;
-	unsigned int n = 0;
-
-	list_for_each(pos, head)
-		n++;
-	return n;
-}
-
 static void rdma_ep_channel_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct rdma_ep_channel *channel = file->private_data;
-	unsigned int eps, events;
 
-	spin_lock(&channel->ctx->ev_lock);
-	eps = rdma_ep_list_len(&channel->eps);
-	events = rdma_ep_list_len(&channel->events);
-	spin_unlock(&channel->ctx->ev_lock);
 	seq_printf(m, "rdma_ep-channel:\t%u\n", channel->number);
 	seq_printf(m, "rdma_ep-channel-context:\t%u\n", channel->ctx->number);
-	seq_printf(m, "rdma_ep-endpoints:\t%u\n", eps);
-	seq_printf(m, "rdma_ep-events:\t%u\n", events);
+	seq_printf(m, "rdma_ep-endpoints:\t%u\n", READ_ONCE(channel->num_eps));
+	seq_printf(m, "rdma_ep-events:\t%u\n", READ_ONCE(channel->num_events));
 }
 
 static const struct file_operations rdma_ep_channel_fops = {
@@ -292,14 +278,10 @@ put:
 bool rdma_ep_channel_attached(struct file *file)
 {
 	struct rdma_ep_channel *channel = file->private_data;
-	bool attached;
 
 	if (file->f_op != &rdma_ep_channel_fops)
 		return false;
-	spin_lock(&channel->ctx->ev_lock);
-	attached = !list_empty(&channel->eps);
-	spin_unlock(&channel->ctx->ev_lock);
-	return attached;
+	return READ_ONCE(channel->num_eps);
 }
 
 /**

@@ -3,133 +3,11 @@
  * Connections: listen, connect, accept, establish, reject, disconnect.
  */
 #include <linux/slab.h>
-#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <rdma/ib_cm.h>
 
 #include "private.h"
 #include "trace.h"
-
-/**
- * struct rdma_ep_deadline - gives up a connect or an accept that nobody answers
- * @work: runs when the time is over
- * @ep: the endpoint, which waits for the work before it goes
- * @timeout_ms: how long to wait
- */
-struct rdma_ep_deadline {
-	struct delayed_work work;
-	struct rdma_ep *ep;
-	u32 timeout_ms;
-};
-
-static bool rdma_ep_is_attempting(const struct rdma_ep *ep)
-{
-	u8 op = READ_ONCE(ep->op);
-
-	return op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
-}
-
-/*
- * A connect or an accept has taken too long. rdma_cm has no call to give it up
- * but to destroy the id. The endpoint stays, to report what happened.
- */
-static void rdma_ep_give_up_attempt(struct rdma_ep *ep)
-{
-	struct rdma_ep_event_more *more = NULL;
-
-	spin_lock(&ep->ctx->ev_lock);
-	/* Without its event it is just being completed. */
-	if (rdma_ep_is_attempting(ep) && ep->op_event && !ep->dead) {
-		swap(more, ep->op_event);
-		ep->op = RDMA_EP_OP_NONE;
-		rdma_ep_set_state(ep, RDMA_EP_STATE_FAILED);
-		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT);
-		rdma_ep_close_id_later(ep);
-	}
-	spin_unlock(&ep->ctx->ev_lock);
-}
-
-static void rdma_ep_deadline_work(struct work_struct *work)
-{
-	struct rdma_ep_deadline *deadline =
-		container_of(to_delayed_work(work), struct rdma_ep_deadline, work);
-
-	rdma_ep_give_up_attempt(deadline->ep);
-}
-
-/**
- * rdma_ep_deadline_set - how long a connect or an accept of this endpoint may take
- * @ep: the endpoint, locked
- * @timeout_ms: 0 for as long as rdma_cm tries
- *
- * Return: 0 or -ENOMEM.
- */
-int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms)
-{
-	lockdep_assert_held(&ep->lock);
-
-	if (!ep->deadline) {
-		if (!timeout_ms)
-			return 0;
-		ep->deadline = kzalloc(sizeof(*ep->deadline), GFP_KERNEL_ACCOUNT);
-		if (!ep->deadline)
-			return -ENOMEM;
-		INIT_DELAYED_WORK(&ep->deadline->work, rdma_ep_deadline_work);
-		ep->deadline->ep = ep;
-	}
-	ep->deadline->timeout_ms = timeout_ms;
-	return 0;
-}
-
-/* Look for what is overdue in @seconds, or earlier if that was asked for. */
-static void rdma_ep_look_in(struct rdma_ep_ctx *ctx, unsigned int seconds)
-{
-	struct delayed_work *work = &ctx->overdue_work;
-
-	lockdep_assert_held(&ctx->ev_lock);
-
-	if (!delayed_work_pending(work) || time_after(work->timer.expires, jiffies + seconds * HZ))
-		mod_delayed_work(rdma_ep_timer_wq, work, seconds * HZ);
-}
-
-/*
- * Something was begun of which it may be that nothing is ever heard. It is given
- * up in @seconds; 0 if something else sees to that.
- */
-static void rdma_ep_watch(struct rdma_ep *ep, unsigned int seconds)
-{
-	lockdep_assert_held(&ep->ctx->ev_lock);
-
-	ep->conn->since_s = ktime_get_seconds();
-	ep->conn->patience_s = seconds;
-	if (seconds)
-		rdma_ep_look_in(ep->ctx, seconds);
-}
-
-/* A connect or an accept has begun. */
-static void rdma_ep_attempt_begun(struct rdma_ep *ep)
-{
-	bool own = ep->deadline && ep->deadline->timeout_ms;
-
-	lockdep_assert_held(&ep->lock);
-
-	spin_lock(&ep->ctx->ev_lock);
-	rdma_ep_watch(ep, own ? 0 : RDMA_EP_ATTEMPT_S);
-	spin_unlock(&ep->ctx->ev_lock);
-	if (own)
-		mod_delayed_work(rdma_ep_timer_wq, &ep->deadline->work,
-				 msecs_to_jiffies(ep->deadline->timeout_ms));
-}
-
-/* The endpoint is dead: nothing starts the work any more. */
-void rdma_ep_deadline_free(struct rdma_ep *ep)
-{
-	if (!ep->deadline)
-		return;
-	cancel_delayed_work_sync(&ep->deadline->work);
-	kfree(ep->deadline);
-	ep->deadline = NULL;
-}
 
 static int rdma_ep_listen_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 backlog)
 {
@@ -218,9 +96,6 @@ static int rdma_ep_get_param(struct rdma_ep_call *call, struct rdma_ep_param *pa
 	struct rdma_ep_connect *cmd = call->cmd;
 	const struct rdma_ep_conn_param *src = &cmd->param;
 
-	if (src->reserved)
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_STRUCT,
-				    "reserved field is not 0");
 	param->conn = (struct rdma_conn_param){
 		.private_data = param->data,
 		.responder_resources = src->responder_resources,
@@ -240,10 +115,12 @@ static int rdma_ep_get_param(struct rdma_ep_call *call, struct rdma_ep_param *pa
 static int rdma_ep_check_data(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep_op op,
 			      u16 len)
 {
-	unsigned int max = rdma_ep_max_data(ep->id, op);
+	unsigned int max = U8_MAX;
 
-	/* Without a device the state forbids it, which is the better reason. */
-	if (ep->id->device && len > max)
+	/* Without a device the state forbids it, unless one comes meanwhile. */
+	if (ep->id->device)
+		max = rdma_ep_max_data(ep->id, op);
+	if (len > max)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_DATA_TOO_LONG,
 				    "private data of %u bytes, this transport carries %u", len,
 				    max);
@@ -355,7 +232,7 @@ static int rdma_ep_connect_or_accept(struct rdma_ep_call *call, bool accept)
 
 	if (!(cmd->hdr.flags & RDMA_EP_F_RESUME))
 		ret = rdma_ep_start(call, ep, accept);
-	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT && !(accept && ep->qp_type == IB_QPT_UD))
+	if (!ret && !(accept && ep->qp_type == IB_QPT_UD))
 		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_CONNECT);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
@@ -467,80 +344,13 @@ int rdma_ep_reject(struct rdma_ep_call *call)
 	return ret;
 }
 
-/* The end of the connection does not come: report it in its place. */
-static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
-{
-	spin_lock(&ep->ctx->ev_lock);
-	if (ep->disconnecting && !ep->dead) {
-		ep->disconnecting = false;
-		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
-		rdma_ep_event_queue_slot(ep, RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
-	}
-	spin_unlock(&ep->ctx->ev_lock);
-}
-
-/* May something be under way of which nothing is ever heard? Needs no lock. */
-static bool rdma_ep_is_under_way(const struct rdma_ep *ep)
-{
-	return READ_ONCE(ep->disconnecting) || rdma_ep_is_attempting(ep);
-}
-
-/* Seconds until that is overdue, 0 if it is, INT_MAX if nobody cares. */
-static int rdma_ep_seconds_left(struct rdma_ep *ep)
-{
-	int left = INT_MAX;
-
-	spin_lock(&ep->ctx->ev_lock);
-	if (rdma_ep_is_under_way(ep) && ep->conn->patience_s) {
-		left = ep->conn->since_s + ep->conn->patience_s - (u32)ktime_get_seconds();
-		left = max(left, 0);
-	}
-	spin_unlock(&ep->ctx->ev_lock);
-	return left;
-}
-
-/*
- * rdma_disconnect() does not tell when its message could not be sent, and no
- * event comes then. A peer may ask for hours to answer an accept, and never do.
- * A device may keep to itself that it could not send. Nobody may wait for any of
- * that for ever. This is queued for the first of the context that may become
- * overdue.
- */
-void rdma_ep_overdue_work(struct work_struct *work)
-{
-	struct rdma_ep_ctx *ctx =
-		container_of(to_delayed_work(work), struct rdma_ep_ctx, overdue_work);
-	unsigned long handle;
-	int left, next = INT_MAX;
-	struct rdma_ep *ep;
-
-	rcu_read_lock();
-	xa_for_each(&ctx->eps, handle, ep) {
-		if (!rdma_ep_is_under_way(ep) || !kref_get_unless_zero(&ep->kref))
-			continue;
-		left = rdma_ep_seconds_left(ep);
-		if (left) {
-			next = min(next, left);
-		} else {
-			rdma_ep_give_up_disconnect(ep);
-			rdma_ep_give_up_attempt(ep);
-		}
-		rdma_ep_put(ep);
-	}
-	rcu_read_unlock();
-
-	spin_lock(&ctx->ev_lock);
-	if (next != INT_MAX)
-		rdma_ep_look_in(ctx, next);
-	spin_unlock(&ctx->ev_lock);
-}
-
 /*
  * Only from a connection that stands will an event come. rdma_cm answers a
  * disconnect that is not needed with EINVAL, or not at all.
  */
 static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
 {
+	struct rdma_ep_hdr *hdr = call->cmd;
 	bool send = false;
 	int ret = 0;
 
@@ -551,7 +361,7 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		/* Set first: the event may come before rdma_disconnect() returns. */
 		ep->disconnecting = ep->qp_type != IB_QPT_UD;
 		if (send && ep->disconnecting)
-			rdma_ep_watch(ep, RDMA_EP_DISCONNECT_S);
+			rdma_ep_disconnect_begun(ep);
 		ep->disconnected = true;
 		break;
 	case RDMA_EP_STATE_ACCEPTING:
@@ -562,6 +372,12 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		/* If the peer went first, it waits for the reply that this sends. */
 		send = !ep->disconnected;
 		ep->disconnected = true;
+		break;
+	case RDMA_EP_STATE_CONNECTING:
+	case RDMA_EP_STATE_REQUESTED:
+		/* To rdma_cm it is no error, and does nothing: no event would come. */
+		if (hdr->flags & RDMA_EP_F_WAIT)
+			ret = -EINVAL;
 		break;
 	case RDMA_EP_STATE_FAILED:
 		break;
@@ -648,7 +464,7 @@ static int rdma_ep_notify_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
 	if (!ep->id->device)
-		return rdma_ep_fail_state(call, ep, "be notified");
+		return rdma_ep_fail_unbound(call, ep);
 	/* ib_cm would migrate to an address that is all zero. */
 	if (event == IB_EVENT_PATH_MIG && ep->id->route.num_pri_alt_paths < 2)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,

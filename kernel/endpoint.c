@@ -207,7 +207,7 @@ void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel)
 }
 
 /* Win the right to tear down: only one caller gets true. */
-static bool rdma_ep_unpublish(struct rdma_ep *ep)
+bool rdma_ep_unpublish(struct rdma_ep *ep)
 {
 	return xa_cmpxchg(&ep->ctx->eps, ep->handle, ep, XA_ZERO_ENTRY, 0) == ep;
 }
@@ -329,242 +329,6 @@ void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 	rdma_ep_teardown_all(&eps);
 }
 
-static int rdma_ep_get_qp_type(struct rdma_ep_call *call, u32 port_space, u32 qp_type)
-{
-	int fixed;
-
-	switch (port_space) {
-	case RDMA_PS_TCP:
-		fixed = IB_QPT_RC;
-		break;
-	case RDMA_PS_UDP:
-	case RDMA_PS_IPOIB:
-		fixed = IB_QPT_UD;
-		break;
-	case RDMA_PS_IB:
-		if (qp_type != IB_QPT_RC && qp_type != IB_QPT_UC && qp_type != IB_QPT_UD &&
-		    qp_type != IB_QPT_XRC_INI && qp_type != IB_QPT_XRC_TGT)
-			return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
-					    "QP type %u cannot be connected", qp_type);
-		return qp_type;
-	default:
-		return rdma_ep_fail(call, -EOPNOTSUPP, RDMA_EP_REASON_VALUE,
-				    "unknown port space %#x", port_space);
-	}
-	if (qp_type && qp_type != fixed)
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
-				    "port space %#x connects QPs of type %u, not %u", port_space,
-				    fixed, qp_type);
-	return fixed;
-}
-
-/* An endpoint with its rdma_cm_id, not published. */
-static struct rdma_ep *rdma_ep_new(struct rdma_ep_call *call, u64 cookie, u32 port_space,
-				   u32 qp_type)
-{
-	struct rdma_cm_id *id;
-	struct rdma_ep *ep;
-	int type;
-
-	type = rdma_ep_get_qp_type(call, port_space, qp_type);
-	if (type < 0)
-		return ERR_PTR(type);
-
-	ep = rdma_ep_alloc(call->ctx, GFP_KERNEL_ACCOUNT);
-	if (IS_ERR(ep)) {
-		if (PTR_ERR(ep) == -ENOSPC)
-			rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
-				     "a context may have %u endpoints (max_endpoints)",
-				     READ_ONCE(rdma_ep_max_endpoints));
-		else if (PTR_ERR(ep) == -EDQUOT)
-			rdma_ep_fail_quota(call);
-		return ep;
-	}
-	call->ep = ep->handle;
-	ep->cookie = cookie;
-	ep->qp_type = type;
-
-	id = rdma_create_user_id(rdma_ep_cm_handler, ep, port_space, type);
-	if (IS_ERR(id)) {
-		rdma_ep_teardown(ep);
-		return ERR_CAST(id);
-	}
-	ep->id = id;
-	trace_rdma_ep_created(call->ctx->number, ep->handle, 0);
-	return ep;
-}
-
-int rdma_ep_create(struct rdma_ep_call *call)
-{
-	struct rdma_ep_create *cmd = call->cmd;
-	struct rdma_ep_new_channel want;
-	struct rdma_ep *ep;
-	int ret;
-
-	ret = rdma_ep_want_channel(call, &want, cmd->channel);
-	if (ret)
-		return ret;
-	ep = rdma_ep_new(call, cmd->cookie, cmd->port_space, cmd->qp_type);
-	if (IS_ERR(ep)) {
-		ret = PTR_ERR(ep);
-		goto unwant;
-	}
-
-	cmd->channel = want.fd;
-	cmd->out_ep = ep->handle;
-	cmd->out_serial = ep->serial;
-	ret = rdma_ep_respond(call);
-	if (ret)
-		goto teardown;
-	rdma_ep_publish(ep, want.channel);
-	rdma_ep_keep_channel(&want);
-	return 0;
-
-teardown:
-	rdma_ep_teardown(ep);
-unwant:
-	rdma_ep_unwant_channel(&want);
-	return ret;
-}
-
-/* All has gone well so far: let the endpoint be seen. */
-static int rdma_ep_create_answer(struct rdma_ep_call *call, struct rdma_ep *ep)
-{
-	struct rdma_ep_create_ep *cmd = call->cmd;
-	struct rdma_ep_new_channel want;
-	int ret;
-
-	ret = rdma_ep_want_channel(call, &want, cmd->channel);
-	if (ret)
-		goto teardown;
-	cmd->channel = want.fd;
-	cmd->out_ep = ep->handle;
-	cmd->out_serial = ep->serial;
-	ret = rdma_ep_record_answer(call, ep, RDMA_EP_REC_INFO | RDMA_EP_REC_INIT, false,
-				    cmd->record_uptr, cmd->record_len);
-	if (!ret)
-		ret = rdma_ep_respond(call);
-	if (ret)
-		goto unwant;
-	rdma_ep_publish(ep, want.channel);
-	rdma_ep_keep_channel(&want);
-	return 0;
-
-unwant:
-	rdma_ep_unwant_channel(&want);
-teardown:
-	rdma_ep_teardown(ep);
-	return ret;
-}
-
-static int rdma_ep_create_resolved(struct rdma_ep_call *call, struct rdma_ep *ep, int ret,
-				   struct rdma_ep_taken *t)
-{
-	/* There was one, and we alone know the endpoint: the device has gone. */
-	if (ret == -ENODATA)
-		ret = rdma_ep_fail_no_id(call, ep);
-	if (!ret) {
-		if (t->type == RDMA_EP_EVENT_DEVICE_REMOVAL)
-			ret = rdma_ep_fail_no_id(call, ep);
-		else if (t->status)
-			ret = rdma_ep_fail_resolve(call, t->status);
-		rdma_ep_event_done(t);
-	}
-	if (!ret)
-		return rdma_ep_create_answer(call, ep);
-	rdma_ep_teardown(ep);
-	return ret;
-}
-
-/* The endpoint can be seen while it is being resolved. */
-static int rdma_ep_create_started(struct rdma_ep_call *call, struct rdma_ep *ep,
-				  struct sockaddr *src, struct sockaddr *dst)
-{
-	struct rdma_ep_create_ep *cmd = call->cmd;
-	int ret;
-
-	mutex_lock(&ep->lock);
-	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms,
-				     !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE));
-	mutex_unlock(&ep->lock);
-	if (!ret)
-		return rdma_ep_create_answer(call, ep);
-	rdma_ep_teardown(ep);
-	return ret;
-}
-
-/* Resolve an endpoint that only we know, and go on when it is. */
-static int rdma_ep_create_active(struct rdma_ep_call *call, struct rdma_ep *ep,
-				 struct sockaddr *src, struct sockaddr *dst)
-{
-	struct rdma_ep_create_ep *cmd = call->cmd;
-	bool then_route = !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE);
-	u32 types = then_route ? RDMA_EP_COMPLETES_ADDR_AND_ROUTE : RDMA_EP_COMPLETES_ADDR;
-	int ret;
-
-	kref_get(&ep->kref); /* it may be gone when the wait ends */
-	rdma_ep_wait_begin(ep, types);
-	mutex_lock(&ep->lock);
-	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms, then_route);
-	mutex_unlock(&ep->lock);
-	if (ret)
-		rdma_ep_teardown(ep);
-	else
-		ret = rdma_ep_wait_then(call, ep, types, rdma_ep_create_resolved);
-	if (ret == -EIOCBQUEUED)
-		return ret;
-	rdma_ep_wait_end(ep);
-	rdma_ep_put(ep);
-	return ret;
-}
-
-static int rdma_ep_create_passive(struct rdma_ep_call *call, struct rdma_ep *ep,
-				  struct sockaddr *src)
-{
-	int ret;
-
-	mutex_lock(&ep->lock);
-	ret = rdma_ep_bind_locked(call, ep, src);
-	mutex_unlock(&ep->lock);
-	if (!ret)
-		return rdma_ep_create_answer(call, ep);
-	rdma_ep_teardown(ep);
-	return ret;
-}
-
-int rdma_ep_create_ep(struct rdma_ep_call *call)
-{
-	struct rdma_ep_create_ep *cmd = call->cmd;
-	bool passive = cmd->hdr.flags & RDMA_EP_CREATE_EP_PASSIVE;
-	struct sockaddr *src, *dst;
-	struct rdma_ep *ep;
-	int ret;
-
-	if (passive && cmd->hdr.flags & RDMA_EP_CREATE_EP_START)
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
-				    "a passive endpoint is not resolved");
-	src = rdma_ep_sockaddr(call, &cmd->src, !passive);
-	if (IS_ERR(src))
-		return PTR_ERR(src);
-	dst = rdma_ep_sockaddr(call, &cmd->dst, passive);
-	if (IS_ERR(dst))
-		return PTR_ERR(dst);
-	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
-	if (ret)
-		return ret;
-	ret = rdma_ep_check_channel(call, cmd->channel);
-	if (ret)
-		return ret;
-	ep = rdma_ep_new(call, cmd->cookie, cmd->port_space, cmd->qp_type);
-	if (IS_ERR(ep))
-		return PTR_ERR(ep);
-	if (passive)
-		return rdma_ep_create_passive(call, ep, src);
-	if (cmd->hdr.flags & RDMA_EP_CREATE_EP_START)
-		return rdma_ep_create_started(call, ep, src, dst);
-	return rdma_ep_create_active(call, ep, src, dst);
-}
-
 /* The endpoint is gone. @discarded is below 0 if nobody is there to be told. */
 static int rdma_ep_destroyed(struct rdma_ep_call *call, struct rdma_ep *ep, int discarded,
 			     struct rdma_ep_taken *t)
@@ -680,6 +444,19 @@ int rdma_ep_destroy_many(struct rdma_ep_call *call)
 	return ret ?: rdma_ep_respond(call);
 }
 
+/* Let the events of a published endpoint go to @channel. False if it is dead. */
+bool rdma_ep_point_at(struct rdma_ep *ep, struct rdma_ep_channel *channel)
+{
+	bool alive;
+
+	spin_lock(&ep->ctx->ev_lock);
+	alive = !ep->dead;
+	if (alive)
+		rdma_ep_set_channel(ep, channel);
+	spin_unlock(&ep->ctx->ev_lock);
+	return alive;
+}
+
 int rdma_ep_attach(struct rdma_ep_call *call)
 {
 	struct rdma_ep_attach *cmd = call->cmd;
@@ -700,16 +477,10 @@ int rdma_ep_attach(struct rdma_ep_call *call)
 			goto unwant;
 	}
 
-	spin_lock(&ep->ctx->ev_lock);
-	if (ep->dead)
-		ret = rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
-				   "the endpoint was destroyed");
-	else
-		rdma_ep_set_channel(ep, want.channel);
-	spin_unlock(&ep->ctx->ev_lock);
-	if (ret)
+	if (!rdma_ep_point_at(ep, want.channel)) {
+		ret = rdma_ep_fail_no_id(call, ep);
 		goto unwant;
-
+	}
 	rdma_ep_keep_channel(&want);
 	rdma_ep_put(ep);
 	return 0;

@@ -75,15 +75,32 @@ void rdma_ep_event_free(struct rdma_ep_event *ev)
 	rdma_ep_event_unalloc(more);
 }
 
-/* Unless somebody waits for it at the endpoint, who will take it. */
+/* Put it on its endpoint's channel, after @prev, and say so. */
+static void rdma_ep_event_on_channel(struct rdma_ep_event *ev, struct list_head *prev)
+{
+	struct rdma_ep_channel *channel = ev->ep->channel;
+
+	list_add(&ev->channel_node, prev);
+	channel->num_events++;
+	wake_up_interruptible_poll(&channel->wq, EPOLLIN | EPOLLRDNORM);
+}
+
+/* Take it off the channel again, if it is there. Context: the caller holds ev_lock. */
+void rdma_ep_event_off_channel(struct rdma_ep_event *ev)
+{
+	if (list_empty(&ev->channel_node))
+		return;
+	list_del_init(&ev->channel_node);
+	ev->ep->channel->num_events--;
+}
+
+/* Put it on the channel, unless a waiter at the endpoint will take it. */
 static void rdma_ep_event_to_channel(struct rdma_ep_event *ev)
 {
 	struct rdma_ep_channel *channel = ev->ep->channel;
 
-	if (!channel || ev->ep->wanted & BIT(ev->type))
-		return;
-	list_add_tail(&ev->channel_node, &channel->events);
-	wake_up_interruptible_poll(&channel->wq, EPOLLIN | EPOLLRDNORM);
+	if (channel && !(ev->ep->wanted & BIT(ev->type)))
+		rdma_ep_event_on_channel(ev, channel->events.prev);
 }
 
 /**
@@ -173,7 +190,7 @@ void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status)
 	/* All outcomes share a slot: the last one counts, if it is more than a warning. */
 	if (ep->conn && ev == &ep->conn->outcome && type != RDMA_EP_EVENT_UNREACHABLE &&
 	    !list_empty(&ev->ep_node)) {
-		list_del_init(&ev->channel_node);
+		rdma_ep_event_off_channel(ev);
 		list_del_init(&ev->ep_node);
 		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 	}
@@ -215,7 +232,7 @@ void rdma_ep_event_take(struct rdma_ep_event *ev, struct rdma_ep_taken *t)
 {
 	lockdep_assert_held(&ev->ep->ctx->ev_lock);
 
-	list_del_init(&ev->channel_node);
+	rdma_ep_event_off_channel(ev);
 	list_del_init(&ev->ep_node);
 	if (rdma_ep_event_request(ev))
 		ev->ep->requests--;
@@ -257,10 +274,8 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t)
 		if (ep->waiters)
 			wake_up_all(&ep->wq);
 		/* Also if others wait for it: put there later, it would not be the next. */
-		if (ep->channel) {
-			list_add(&ev->channel_node, &ep->channel->events);
-			wake_up_interruptible_poll(&ep->channel->wq, EPOLLIN | EPOLLRDNORM);
-		}
+		if (ep->channel)
+			rdma_ep_event_on_channel(ev, &ep->channel->events);
 	} else {
 		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 	}
@@ -323,7 +338,7 @@ unsigned int rdma_ep_group_discard(struct rdma_ep *ep, u32 group)
 		more = container_of(ev, struct rdma_ep_event_more, ev);
 		if (more->group != group)
 			continue;
-		list_del(&ev->channel_node);
+		rdma_ep_event_off_channel(ev);
 		list_del(&ev->ep_node);
 		rdma_ep_event_unalloc(more);
 		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
@@ -356,8 +371,7 @@ int rdma_ep_write_event(struct rdma_ep_call *call)
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->dead) {
-		ret = rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
-				   "the endpoint was destroyed");
+		ret = rdma_ep_fail_no_id(call, ep);
 	} else if (ep->num_user >= RDMA_EP_MAX_USER) {
 		ret = rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
 				   "%u user events wait to be read already", ep->num_user);

@@ -217,12 +217,15 @@ static bool rdma_ep_is_over(const struct rdma_ep *ep)
  * Note what an event means for the endpoint. False if there is nothing to
  * report: each attempt to connect has one end.
  */
-static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_event *event)
+static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	u8 state = ep->state;
 
 	if (rdma_ep_completes(ep->op, event->event, &state)) {
 		ep->op = RDMA_EP_OP_NONE;
+		/* To rdma_cm it is resolved, and on the wrong device: of no more use. */
+		if (event->event == RDMA_CM_EVENT_ADDR_ERROR && !rdma_ep_device_ok(ep, id))
+			state = RDMA_EP_STATE_FAILED;
 	} else if (rdma_ep_is_over(ep)) {
 		return false;
 	} else if (event->event == RDMA_CM_EVENT_UNREACHABLE) {
@@ -267,14 +270,14 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 		rdma_ep_fill(more, id, event);
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (rdma_ep_claim(ep, event) && !ep->dead) {
+	if (rdma_ep_claim(ep, id, event) && !ep->dead) {
 		if (more)
 			rdma_ep_event_queue(&more->ev, event->event, event->status);
 		else
 			rdma_ep_event_queue_slot(ep, event->event, event->status);
 		more = NULL;
 	}
-	/* Also when dead: see rdma_ep_notify(). */
+	/* Also when dead: see rdma_ep_notify_locked(). */
 	wake_up_all(&ep->wq);
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
@@ -282,33 +285,23 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 
 static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *event)
 {
+	bool removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 	struct rdma_ep_event_more *op_event = NULL;
 	bool told = false;
 
 	spin_lock(&ep->ctx->ev_lock);
-	switch (event->event) {
-	case RDMA_CM_EVENT_DISCONNECTED:
+	if (removed || event->event == RDMA_CM_EVENT_DISCONNECTED) {
 		/* ib_cm may try longer than rdma_ep_give_up_disconnect() waits for it. */
-		told = ep->state == RDMA_EP_STATE_DISCONNECTED;
+		told = !removed && ep->state == RDMA_EP_STATE_DISCONNECTED;
 		ep->disconnecting = false;
-		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
-		break;
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		ep->disconnecting = false;
-		rdma_ep_set_state(ep, RDMA_EP_STATE_REMOVED);
-		/* Not when dead: teardown destroys the id, and waits for the work. */
-		if (!ep->dead)
-			rdma_ep_close_id_later(ep);
-		break;
-	default:
-		break;
-	}
-	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
-	    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		rdma_ep_set_state(ep, removed ? RDMA_EP_STATE_REMOVED : RDMA_EP_STATE_DISCONNECTED);
 		/* Whatever was under way has ended with this. */
 		swap(op_event, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	}
+	/* Not when dead: teardown destroys the id, and waits for the work. */
+	if (removed && !ep->dead)
+		rdma_ep_close_id_later(ep);
 	if (!ep->dead && !told)
 		rdma_ep_event_queue_slot(ep, event->event, event->status);
 	spin_unlock(&ep->ctx->ev_lock);

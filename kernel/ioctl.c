@@ -45,11 +45,13 @@ struct rdma_ep_op_row {
 	}
 /* clang-format on */
 
-/* Its struct has a reserved field, which must be 0. */
-#define RDMA_EP_ROW_RESERVED(_cmd, _struct, _last, _flags, _fn)     \
-	RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn,              \
-		    .reserved = offsetof(struct _struct, reserved), \
-		    .reserved_size = sizeof_field(struct _struct, reserved))
+/* A field that must be 0. */
+#define RDMA_EP_RESERVED(_struct, _field)             \
+	.reserved = offsetof(struct _struct, _field), \
+	.reserved_size = sizeof_field(struct _struct, _field)
+
+#define RDMA_EP_ROW_RESERVED(_cmd, _struct, _last, _flags, _fn) \
+	RDMA_EP_ROW(_cmd, _struct, _last, _flags, _fn, RDMA_EP_RESERVED(_struct, reserved))
 
 static int rdma_ep_get_info(struct rdma_ep_call *call);
 
@@ -63,7 +65,7 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 		    rdma_ep_create),
 	RDMA_EP_ROW(RDMA_EP_CREATE_EP, rdma_ep_create_ep, out_serial,
 		    RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE | RDMA_EP_CREATE_EP_NO_ROUTE |
-			    RDMA_EP_CREATE_EP_START,
+			    RDMA_EP_CREATE_EP_START | RDMA_EP_F_RESUME,
 		    rdma_ep_create_ep),
 	RDMA_EP_ROW(RDMA_EP_DESTROY, rdma_ep_destroy, fd, 0, rdma_ep_destroy),
 	RDMA_EP_ROW(RDMA_EP_BIND, rdma_ep_bind, addr, 0, rdma_ep_bind),
@@ -72,8 +74,10 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW_RESERVED(RDMA_EP_RESOLVE_ROUTE, rdma_ep_resolve_route, reserved, WAIT_FLAGS,
 			     rdma_ep_resolve_route),
 	RDMA_EP_ROW_RESERVED(RDMA_EP_LISTEN, rdma_ep_listen, reserved, 0, rdma_ep_listen),
-	RDMA_EP_ROW(RDMA_EP_CONNECT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_connect),
-	RDMA_EP_ROW(RDMA_EP_ACCEPT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_accept),
+	RDMA_EP_ROW(RDMA_EP_CONNECT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_connect,
+		    RDMA_EP_RESERVED(rdma_ep_connect, param.reserved)),
+	RDMA_EP_ROW(RDMA_EP_ACCEPT, rdma_ep_connect, param, WAIT_FLAGS, rdma_ep_accept,
+		    RDMA_EP_RESERVED(rdma_ep_connect, param.reserved)),
 	RDMA_EP_ROW_RESERVED(RDMA_EP_ESTABLISH, rdma_ep_establish, reserved, 0, rdma_ep_establish),
 	RDMA_EP_ROW_RESERVED(RDMA_EP_REJECT, rdma_ep_reject, reserved, 0, rdma_ep_reject),
 	RDMA_EP_ROW(RDMA_EP_DISCONNECT, rdma_ep_disconnect, record_uptr, WAIT_FLAGS,
@@ -96,44 +100,6 @@ static const struct rdma_ep_op_row rdma_ep_ops[] = {
 	RDMA_EP_ROW_RESERVED(RDMA_EP_DESTROY_MANY, rdma_ep_destroy_many, reserved,
 			     RDMA_EP_DESTROY_NOWAIT, rdma_ep_destroy_many),
 };
-
-/* The layout is the same for 32-bit callers, and stays what it is. */
-static_assert(sizeof(struct rdma_ep_hdr) == 16);
-static_assert(sizeof(struct rdma_ep_reason) == 128);
-static_assert(sizeof(struct rdma_ep_addr) == 64);
-static_assert(sizeof(struct rdma_ep_info) == 352);
-static_assert(sizeof(struct rdma_ep_conn_param) == 40);
-static_assert(sizeof(struct rdma_ep_record) == 1160);
-static_assert(offsetof(struct rdma_ep_record, private_data) == 120);
-static_assert(offsetof(struct rdma_ep_record, info) == 376);
-static_assert(offsetof(struct rdma_ep_record, attr) == 728);
-static_assert(sizeof(struct rdma_ep_get_info) == 48);
-static_assert(sizeof(struct rdma_ep_create_channel) == 24);
-static_assert(sizeof(struct rdma_ep_create) == 48);
-static_assert(sizeof(struct rdma_ep_create_ep) == 192);
-static_assert(sizeof(struct rdma_ep_destroy) == 48);
-static_assert(sizeof(struct rdma_ep_bind) == 96);
-static_assert(sizeof(struct rdma_ep_resolve_addr) == 168);
-static_assert(sizeof(struct rdma_ep_resolve_route) == 40);
-static_assert(sizeof(struct rdma_ep_listen) == 40);
-static_assert(sizeof(struct rdma_ep_connect) == 72);
-static_assert(sizeof(struct rdma_ep_establish) == 24);
-static_assert(sizeof(struct rdma_ep_reject) == 40);
-static_assert(sizeof(struct rdma_ep_disconnect) == 32);
-static_assert(sizeof(struct rdma_ep_query) == 40);
-static_assert(sizeof(struct rdma_ep_init_qp_attr) == 32);
-static_assert(sizeof(struct rdma_ep_attach) == 24);
-static_assert(sizeof(struct rdma_ep_wait) == 48);
-static_assert(sizeof(struct rdma_ep_notify) == 24);
-static_assert(sizeof(struct rdma_ep_join) == 104);
-static_assert(sizeof(struct rdma_ep_leave) == 32);
-static_assert(sizeof(struct rdma_ep_option) == 40);
-static_assert(sizeof(struct rdma_ep_write_event) == 40);
-static_assert(sizeof(struct rdma_ep_service_rec) == 176);
-static_assert(sizeof(struct rdma_ep_resolve_service) == 112);
-static_assert(sizeof(struct rdma_ep_query_services) == 40);
-static_assert(sizeof(struct rdma_ep_destroy_many) == 40);
-static_assert(sizeof(struct rdma_ep_uring_cmd) == 16);
 
 static int rdma_ep_get_info(struct rdma_ep_call *call)
 {
@@ -200,7 +166,7 @@ static int rdma_ep_dispatch(struct rdma_ep_call *call, const struct rdma_ep_op_r
  */
 int rdma_ep_finish(struct rdma_ep_call *call, int ret)
 {
-	/* What rdma_cm says to its kind, and user space has no word for. */
+	/* Errnos that are internal to the kernel. */
 	if (ret == -ENOTSUPP || ret == -ENOSYS)
 		ret = -EOPNOTSUPP;
 

@@ -120,7 +120,7 @@ static struct miscdevice rdma_ep_misc = {
 	.fops = &rdma_ep_fops,
 };
 
-/* Who destroys the last endpoints cancels their timers. */
+/* In this order: work on rdma_ep_wq cancels timers on rdma_ep_timer_wq. */
 static void rdma_ep_destroy_wqs(void)
 {
 	if (rdma_ep_wq)
@@ -163,6 +163,8 @@ static void __exit rdma_ep_exit(void)
 {
 	rdma_ep_test_exit();
 	misc_deregister(&rdma_ep_misc);
+	/* While endpoints are left, a device's removal may queue work for them. */
+	flush_workqueue(rdma_ep_wq);
 	rdma_ep_stats_exit();
 	rdma_ep_destroy_wqs();
 	rdma_ep_cache_exit();

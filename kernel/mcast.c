@@ -90,7 +90,7 @@ void rdma_ep_group_free_all(struct rdma_ep *ep)
 	struct rdma_ep_group *group, *next;
 	LIST_HEAD(groups);
 
-	/* One who was about to leave finds no id, and looks no further. */
+	/* A concurrent leave sees that the id is gone, and stops. */
 	mutex_lock(&ep->lock);
 	list_splice_init(&ep->groups, &groups);
 	mutex_unlock(&ep->lock);
@@ -121,7 +121,7 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
 	if (!ep->id->device)
-		return rdma_ep_fail_state(call, ep, "join a group");
+		return rdma_ep_fail_unbound(call, ep);
 	if (ep->last_group == U32_MAX)
 		return rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
 				    "the endpoint has used up the handles of its groups");
@@ -134,15 +134,12 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 		rdma_ep_fail(call, ret,
 			     ret == -ENOTSUPP ? RDMA_EP_REASON_KERNEL : RDMA_EP_REASON_NONE,
 			     "this group cannot be joined over this transport");
-		goto free;
+		rdma_ep_group_free(ep, group);
+		return ret;
 	}
 	cmd->out_group = group->handle;
 	list_add(&group->node, &ep->groups);
 	return 0;
-
-free:
-	rdma_ep_group_free(ep, group);
-	return ret;
 }
 
 /* Context: the caller holds the endpoint's lock. */

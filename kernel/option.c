@@ -65,7 +65,7 @@ bool rdma_ep_device_ok(const struct rdma_ep *ep, const struct rdma_cm_id *id)
 	return !device || !id->device || id->device->index == device - 1;
 }
 
-static int rdma_ep_set_device(struct rdma_ep *ep, u32 index)
+static int rdma_ep_check_device(struct rdma_ep *ep, u32 index)
 {
 	if (index != RDMA_EP_ANY_DEVICE && ep->id->device && ep->id->device->index != index)
 		return -EINVAL;
@@ -92,7 +92,7 @@ static int rdma_ep_apply_option(struct rdma_ep *ep, u32 name, u32 value)
 	case RDMA_EP_OPT_NODE_TYPE:
 		return rdma_ep_cm_restrict_node_type(ep->id, value);
 	case RDMA_EP_OPT_DEVICE:
-		return rdma_ep_set_device(ep, value);
+		return rdma_ep_check_device(ep, value);
 	default:
 		return rdma_ep_deadline_set(ep, value);
 	}
@@ -198,7 +198,7 @@ static int rdma_ep_set_path_locked(struct rdma_ep_call *call, struct rdma_ep *ep
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
 	if (!ep->id->device)
-		return rdma_ep_fail_state(call, ep, "be given a path");
+		return rdma_ep_fail_unbound(call, ep);
 	if (rdma_cap_opa_ah(ep->id->device, ep->id->port_num)) {
 		sa_convert_path_ib_to_opa(&opa, path);
 		path = &opa;

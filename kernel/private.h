@@ -101,7 +101,9 @@ struct rdma_ep_ctx {
  * @file: the file, for its O_NONBLOCK. NULL once it is closed. (ev_lock)
  * @node: on rdma_ep_ctx::channels (ev_lock)
  * @events: FIFO of events (ev_lock)
+ * @num_events: how many (ev_lock)
  * @eps: endpoints that point at this channel (ev_lock)
+ * @num_eps: how many (ev_lock)
  * @wq: readers and pollers
  */
 struct rdma_ep_channel {
@@ -111,7 +113,9 @@ struct rdma_ep_channel {
 	struct file *file;
 	struct list_head node;
 	struct list_head events;
+	unsigned int num_events;
 	struct list_head eps;
+	unsigned int num_eps;
 	wait_queue_head_t wq;
 };
 
@@ -448,11 +452,16 @@ const char *rdma_ep_state_symbol(unsigned int state);
 const char *rdma_ep_event_symbol(unsigned int type);
 int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char *what);
 int rdma_ep_fail_no_id(struct rdma_ep_call *call, struct rdma_ep *ep);
+int rdma_ep_fail_unbound(struct rdma_ep_call *call, struct rdma_ep *ep);
 int rdma_ep_fail_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int err);
 int rdma_ep_fail_bind(struct rdma_ep_call *call, struct rdma_ep *ep, int err,
 		      const struct sockaddr *addr);
 int rdma_ep_fail_resolve(struct rdma_ep_call *call, int err);
 void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct rdma_ep_taken *t);
+
+/* create.c */
+int rdma_ep_create(struct rdma_ep_call *call);
+int rdma_ep_create_ep(struct rdma_ep_call *call);
 
 /* endpoint.c */
 int rdma_ep_cache_init(void);
@@ -464,12 +473,12 @@ void rdma_ep_set_state(struct rdma_ep *ep, u8 state);
 struct rdma_ep *rdma_ep_get(struct rdma_ep_call *call, u32 handle);
 void rdma_ep_release(struct kref *kref);
 void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
+bool rdma_ep_unpublish(struct rdma_ep *ep);
+bool rdma_ep_point_at(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 unsigned int rdma_ep_teardown(struct rdma_ep *ep);
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx);
 void rdma_ep_close_id(struct rdma_ep *ep);
 void rdma_ep_close_id_later(struct rdma_ep *ep);
-int rdma_ep_create(struct rdma_ep_call *call);
-int rdma_ep_create_ep(struct rdma_ep_call *call);
 int rdma_ep_destroy(struct rdma_ep_call *call);
 int rdma_ep_destroy_many(struct rdma_ep_call *call);
 int rdma_ep_attach(struct rdma_ep_call *call);
@@ -498,6 +507,7 @@ void rdma_ep_event_init(struct rdma_ep_event *ev, struct rdma_ep *ep);
 void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status);
 void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status);
 void rdma_ep_event_expose(struct rdma_ep *ep);
+void rdma_ep_event_off_channel(struct rdma_ep_event *ev);
 bool rdma_ep_event_is_waiting(struct rdma_ep *ep, u8 type);
 void rdma_ep_event_take(struct rdma_ep_event *ev, struct rdma_ep_taken *t);
 void rdma_ep_event_untake(struct rdma_ep_taken *t);
@@ -530,20 +540,6 @@ int rdma_ep_wait_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret
 int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types);
 int rdma_ep_wait(struct rdma_ep_call *call);
 
-/*
- * ib_cm tells the end of a connection in any case, after 16 times 4 to 6 s if the
- * peer is mute; but not if it had no memory for the disconnect itself, which
- * rdma_disconnect() keeps to itself.
- */
-#define RDMA_EP_DISCONNECT_S rdma_ep_test_patience(90)
-
-/*
- * Who accepts waits as long as the peer has asked for, up to 16 times 2 h 20 min.
- * What rdma_cm's kind asks for is over earlier than this, also when it asks for
- * more by MRA, some 70 s at a time: ib_cm gives up after 16 of them.
- */
-#define RDMA_EP_ATTEMPT_S rdma_ep_test_patience(25 * 60)
-
 /* record.c */
 int rdma_ep_record_check(struct rdma_ep_call *call, u64 uptr, u32 len);
 void rdma_ep_record_from_event(struct rdma_ep_record *rec, struct rdma_ep_taken *t, u32 len);
@@ -572,10 +568,14 @@ int rdma_ep_accept(struct rdma_ep_call *call);
 int rdma_ep_establish(struct rdma_ep_call *call);
 int rdma_ep_reject(struct rdma_ep_call *call);
 int rdma_ep_disconnect(struct rdma_ep_call *call);
-void rdma_ep_overdue_work(struct work_struct *work);
 int rdma_ep_notify(struct rdma_ep_call *call);
-void rdma_ep_deadline_free(struct rdma_ep *ep);
+
+/* overdue.c */
 int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms);
+void rdma_ep_deadline_free(struct rdma_ep *ep);
+void rdma_ep_attempt_begun(struct rdma_ep *ep);
+void rdma_ep_disconnect_begun(struct rdma_ep *ep);
+void rdma_ep_overdue_work(struct work_struct *work);
 
 /* mcast.c */
 struct rdma_ep_group *rdma_ep_group_find(struct rdma_ep *ep, u32 handle);

@@ -82,6 +82,15 @@ int rdma_ep_fail_state(struct rdma_ep_call *call, struct rdma_ep *ep, const char
 			    what, rdma_ep_state_name(state));
 }
 
+/* The endpoint has an rdma_cm_id, but that has no device. */
+int rdma_ep_fail_unbound(struct rdma_ep_call *call, struct rdma_ep *ep)
+{
+	if (READ_ONCE(ep->state) == RDMA_EP_STATE_REMOVED)
+		return rdma_ep_fail_no_id(call, ep);
+	return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
+			    "the endpoint is not bound to a device");
+}
+
 /* There is no event to wait for, or none yet: say why. */
 int rdma_ep_fail_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int err)
 {
@@ -265,7 +274,7 @@ int rdma_ep_fail_resolve(struct rdma_ep_call *call, int err)
 }
 
 /**
- * rdma_ep_explain - say what the status of an event means
+ * rdma_ep_explain - say what the status of an event means, if it is a failure
  * @call: the call that reports the event
  * @ep: the endpoint
  * @t: the event
@@ -274,6 +283,8 @@ void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct
 {
 	const char *text = "refused";
 
+	if (!t->status && t->type != RDMA_EP_EVENT_DEVICE_REMOVAL)
+		return;
 	switch (t->type) {
 	case RDMA_EP_EVENT_DEVICE_REMOVAL:
 		rdma_ep_fail_no_id(call, ep);
@@ -296,7 +307,7 @@ void rdma_ep_explain(struct rdma_ep_call *call, struct rdma_ep *ep, const struct
 	}
 	if (t->status == -ETIMEDOUT)
 		rdma_ep_fail(call, 0, RDMA_EP_REASON_TIMEOUT, "the peer did not answer in time");
-	else if (t->status)
+	else
 		rdma_ep_fail(call, 0, RDMA_EP_REASON_UNREACHABLE,
 			     "the peer could not be reached (%d)", t->status);
 }

@@ -183,14 +183,6 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 	return ret;
 }
 
-/* Wait for, and report, what completes a resolution, if the caller asks. */
-static int rdma_ep_resolve_wait(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types)
-{
-	struct rdma_ep_hdr *hdr = call->cmd;
-
-	return hdr->flags & RDMA_EP_F_WAIT ? rdma_ep_wait_report(call, ep, types) : 0;
-}
-
 int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 {
 	struct rdma_ep_resolve_addr *cmd = call->cmd;
@@ -220,7 +212,7 @@ int rdma_ep_resolve_addr(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret)
-		ret = rdma_ep_resolve_wait(call, ep, types);
+		ret = rdma_ep_wait_report(call, ep, types);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }
@@ -260,7 +252,7 @@ int rdma_ep_resolve_route(struct rdma_ep_call *call)
 		mutex_unlock(&ep->lock);
 	}
 	if (!ret)
-		ret = rdma_ep_resolve_wait(call, ep, RDMA_EP_COMPLETES_ROUTE);
+		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_ROUTE);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
 }

@@ -14,8 +14,7 @@ static int rdma_ep_resolve_service_locked(struct rdma_ep_call *call, struct rdma
 	if (!ep->id)
 		return rdma_ep_fail_no_id(call, ep);
 	if (!ep->id->device)
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
-				    "the endpoint is not bound to a device");
+		return rdma_ep_fail_unbound(call, ep);
 	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_SERVICE, BIT(RDMA_EP_STATE_BOUND),
 			       RDMA_EP_STATE_RESOLVING_ADDR, "resolve a service");
 	if (ret)
@@ -54,7 +53,7 @@ int rdma_ep_resolve_service(struct rdma_ep_call *call)
 		ret = rdma_ep_resolve_service_locked(call, ep);
 		mutex_unlock(&ep->lock);
 	}
-	if (!ret && cmd->hdr.flags & RDMA_EP_F_WAIT)
+	if (!ret)
 		ret = rdma_ep_wait_report(call, ep, RDMA_EP_COMPLETES_SERVICE);
 	rdma_ep_wait_finish(call, ep);
 	return ret;
@@ -69,7 +68,9 @@ static struct rdma_ep_service_rec *rdma_ep_get_services(struct rdma_ep *ep, u32 
 	u32 i;
 
 	/* While they are looked up, the answer may be written to them. */
-	*count = ep->op == RDMA_EP_OP_SERVICE ? 0 : rdma_ep_cm_num_services(ep->id);
+	*count = ep->op == RDMA_EP_OP_SERVICE || ep->state == RDMA_EP_STATE_REMOVED ?
+			 0 :
+			 rdma_ep_cm_num_services(ep->id);
 	room = min3(room, *count, (u32)RDMA_EP_MAX_SERVICES);
 	if (!room)
 		return NULL;

@@ -185,9 +185,10 @@ static int __net_init rdma_ep_net_init(struct net *net)
 	ns->stats = alloc_percpu(struct rdma_ep_stats);
 	if (!ns->stats)
 		goto free;
+	/* It may be read at once. */
+	rn->ns = ns;
 	if (!proc_create_net_single("rdma_ep", 0444, net->proc_net, rdma_ep_stats_show, NULL))
 		goto free;
-	rn->ns = ns;
 	return 0;
 
 free:

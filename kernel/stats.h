@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * What is counted. Each network namespace has a set of counters, which each
- * processor has a copy of: counting costs an addition, and shares nothing.
+ * What is counted. Each network namespace has a set of counters, of which each
+ * processor has a copy: counting costs an addition, and shares nothing.
  */
 #ifndef RDMA_EP_STATS_H
 #define RDMA_EP_STATS_H

@@ -78,8 +78,8 @@ struct rdma_ep_test_count {
 
 /**
  * struct rdma_ep_test_patience - ioctl(RDMA_EP_TEST_PATIENCE)
- * @seconds: how long to wait for the end of a connection, 0 for as long as
- *	any other build of the module does
+ * @seconds: how long attempts to connect, and disconnects, may take, 0 for
+ *	as long as in any other build of the module
  */
 struct rdma_ep_test_patience {
 	__u32 seconds;

@@ -132,22 +132,25 @@ static int rdma_ep_uring_wake(struct wait_queue_entry *wait, unsigned int mode, 
 
 /*
  * Nobody waits for the answer any more. If the request is not armed yet, this
- * will be called again; if it is not any more, it is about to end.
+ * will be called again; if it is not any more, it is about to end, and may have
+ * given its endpoint back.
  */
 static void rdma_ep_uring_cancel(struct rdma_ep_uring *req)
 {
-	struct rdma_ep *ep = req->call.wait_ep;
+	struct rdma_ep_ctx *ctx = req->call.ctx;
+	struct wait_queue_head *wq;
 	bool claimed;
 
-	spin_lock(&ep->ctx->ev_lock);
+	spin_lock(&ctx->ev_lock);
 	claimed = !list_empty(&req->wait.entry);
 	if (claimed) {
-		spin_lock_irq(&ep->wq.lock);
+		wq = &req->call.wait_ep->wq;
+		spin_lock_irq(&wq->lock);
 		list_del_init(&req->wait.entry);
-		spin_unlock_irq(&ep->wq.lock);
+		spin_unlock_irq(&wq->lock);
 		req->canceled = true;
 	}
-	spin_unlock(&ep->ctx->ev_lock);
+	spin_unlock(&ctx->ev_lock);
 	if (claimed)
 		io_uring_cmd_complete_in_task(req->ioucmd, rdma_ep_uring_tw);
 }

@@ -45,8 +45,7 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->dead) {
-		ret = rdma_ep_fail(call, -ECANCELED, RDMA_EP_REASON_DESTROYED,
-				   "the endpoint was destroyed");
+		ret = rdma_ep_fail_no_id(call, ep);
 	} else if (ep->op != RDMA_EP_OP_NONE) {
 		ret = rdma_ep_fail(call, -EBUSY, RDMA_EP_REASON_BUSY, "the endpoint is still %s",
 				   rdma_ep_state_name(ep->state));
@@ -284,14 +283,14 @@ int rdma_ep_wait_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret
 		rdma_ep_event_untake(t);
 		return ret;
 	}
-	if (t->status || t->type == RDMA_EP_EVENT_DEVICE_REMOVAL)
-		rdma_ep_explain(call, ep, t);
+	rdma_ep_explain(call, ep, t);
 	rdma_ep_event_done(t);
 	return 0;
 }
 
 /**
- * rdma_ep_wait_report - wait for what completes an operation, and report it
+ * rdma_ep_wait_report - wait for what completes an operation, and report it,
+ *	if that is what the caller has asked for
  * @call: the call, for which rdma_ep_wait_prepare() was called
  * @ep: the endpoint
  * @types: bits of enum rdma_ep_event_type
@@ -300,6 +299,10 @@ int rdma_ep_wait_reported(struct rdma_ep_call *call, struct rdma_ep *ep, int ret
  */
 int rdma_ep_wait_report(struct rdma_ep_call *call, struct rdma_ep *ep, u32 types)
 {
+	struct rdma_ep_hdr *hdr = call->cmd;
+
+	if (!(hdr->flags & RDMA_EP_F_WAIT))
+		return 0;
 	return rdma_ep_wait_then(call, ep, types, rdma_ep_wait_reported);
 }
 
@@ -330,8 +333,7 @@ static int rdma_ep_wait_deliver(struct rdma_ep_call *call, struct rdma_ep_taken 
 		rdma_ep_event_publish(t, want.channel);
 		rdma_ep_keep_channel(&want);
 	}
-	if (t->status || t->type == RDMA_EP_EVENT_DEVICE_REMOVAL)
-		rdma_ep_explain(call, t->ep, t);
+	rdma_ep_explain(call, t->ep, t);
 	rdma_ep_event_done(t);
 	return 0;
 

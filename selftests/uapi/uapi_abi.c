@@ -170,7 +170,8 @@ ABI_FILL(create)
 }
 
 ABI_ROW(create_ep, RDMA_EP_CREATE_EP, rdma_ep_create_ep)
-	.flags = RDMA_EP_F_NEW_CHANNEL | RDMA_EP_CREATE_EP_PASSIVE |
+	.flags = RDMA_EP_F_NEW_CHANNEL | RDMA_EP_F_RESUME |
+		 RDMA_EP_CREATE_EP_PASSIVE |
 		 RDMA_EP_CREATE_EP_NO_ROUTE | RDMA_EP_CREATE_EP_START,
 	.fd = OFF(rdma_ep_create_ep, channel),
 	.addr = { OFF(rdma_ep_create_ep, src), OFF(rdma_ep_create_ep, dst) },

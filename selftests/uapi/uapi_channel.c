@@ -1233,7 +1233,7 @@ TEST_F(channel, connect_restarted)
 	EXPECT_FALSE(is_readable(self->chan, 300));
 }
 
-/* The fused create leaves nothing when it is interrupted */
+/* The endpoint is there when a signal came, and the call can go on with it */
 TEST_F(channel, create_ep_interrupted)
 {
 	union test_addr dst = nobody_addr(AF_INET, 4711);
@@ -1244,17 +1244,37 @@ TEST_F(channel, create_ep_interrupted)
 		.timeout_ms = 60000,
 		.dst = ep_addr(&dst),
 	};
-	int ret, restarted;
+	int ret, resumed, restarted, wrong;
+	uint32_t ep;
 
 	ASSERT_EQ(0, host_netdev_arp(true));
 	signal_soon(_metadata, 0);
 	ret = ep_ioctl(self->fd, RDMA_EP_CREATE_EP, &cmd);
-	/* begun anew after the signal, it ends with the resolution */
+	ep = cmd.out_ep;
+	EXPECT_TRUE(cmd.hdr.flags & RDMA_EP_F_RESUME);
+	EXPECT_EQ(RDMA_EP_STATE_RESOLVING_ADDR,
+		  ep_state(_metadata, self->fd, ep));
+	/* one of which nothing is under way stays as it is */
+	cmd.out_ep = self->ep;
+	wrong = ep_ioctl(self->fd, RDMA_EP_CREATE_EP, &cmd);
+	do_ok(try_destroy(self->fd, ep));
+
 	cmd.timeout_ms = 1000;
+	cmd.hdr.flags = 0;
+	signal_soon(_metadata, 0);
+	EXPECT_EQ(-EINTR, ep_ioctl(self->fd, RDMA_EP_CREATE_EP, &cmd));
+	EXPECT_EQ(2, count_endpoints(_metadata, self->fd));
+	resumed = ep_ioctl(self->fd, RDMA_EP_CREATE_EP, &cmd);
+	EXPECT_EQ(1, count_endpoints(_metadata, self->fd));
+
+	cmd.hdr.flags = 0;
 	signal_soon(_metadata, SA_RESTART);
 	restarted = ep_ioctl(self->fd, RDMA_EP_CREATE_EP, &cmd);
 	EXPECT_EQ(0, host_netdev_arp(false));
 	EXPECT_EQ(-EINTR, ret);
+	EXPECT_EQ(-ENODATA, wrong);
+	EXPECT_TRUE(resumed == -ETIMEDOUT || resumed == -EHOSTUNREACH)
+		TH_LOG("%s", strerror(-resumed));
 	EXPECT_TRUE(restarted == -ETIMEDOUT || restarted == -EHOSTUNREACH)
 		TH_LOG("%s", strerror(-restarted));
 	EXPECT_EQ(1, signals);

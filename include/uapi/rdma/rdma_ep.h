@@ -475,7 +475,6 @@ struct rdma_ep_conn_param {
 /* Features, in rdma_ep_get_info.out_features */
 #define RDMA_EP_FEATURE_IB_SERVICE	(1 << 0) /* service records */
 #define RDMA_EP_FEATURE_NODE_TYPE	(1 << 1) /* restriction to a node type */
-#define RDMA_EP_FEATURE_TEST		(1 << 2) /* built with RDMA_EP_TEST */
 #define RDMA_EP_FEATURE_URING		(1 << 3) /* calls through io_uring */
 
 /**
@@ -547,7 +546,7 @@ struct rdma_ep_create {
 
 /**
  * struct rdma_ep_create_ep - ioctl(RDMA_EP_CREATE_EP)
- * @hdr: RDMA_EP_F_NEW_CHANNEL, RDMA_EP_CREATE_EP_*
+ * @hdr: RDMA_EP_F_NEW_CHANNEL, RDMA_EP_F_RESUME, RDMA_EP_CREATE_EP_*
  * @cookie: as &rdma_ep_create.cookie
  * @port_space: as &rdma_ep_create.port_space
  * @qp_type: as &rdma_ep_create.qp_type
@@ -565,6 +564,11 @@ struct rdma_ep_create {
  * address, resolve route. It waits, whatever the channel's O_NONBLOCK says,
  * and leaves nothing behind when it fails. A failed resolution fails the call
  * with the errno of the event that reported it.
+ *
+ * If a signal ends the wait, the endpoint is there, @out_ep and @out_serial
+ * say which, and it has no channel. The same call, with RDMA_EP_F_RESUME, which
+ * the kernel has set, goes on with it; after EINTR the caller can also destroy
+ * it.
  *
  * With RDMA_EP_CREATE_EP_START (EINVAL for a passive endpoint) it does not
  * wait, and completes like RDMA_EP_RESOLVE_ADDR. The endpoint is there whatever
@@ -799,7 +803,9 @@ struct rdma_ep_reject {
  * @record_len: bytes at @record_uptr
  * @record_uptr: with RDMA_EP_F_WAIT: address for the event's record
  *
- * Idempotent: 0 when the peer, or an earlier call, went first.
+ * Idempotent: 0 when the peer, or an earlier call, went first. Of a connection
+ * that is only being made it is 0 as well, and does nothing, or EINVAL with
+ * RDMA_EP_F_WAIT.
  * Completes with DISCONNECTED or DEVICE_REMOVAL; with DISCONNECTED and the
  * status -ETIMEDOUT after 90 s if nothing was heard. If there is
  * nothing to wait for, RDMA_EP_F_WAIT answers with RDMA_EP_EVENT_NONE. Follows
