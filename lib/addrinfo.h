@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What addrinfo.c and acm.c share. Nothing here needs the device: addresses
- * can be resolved on a machine without RDMA.
+ * What addrinfo.c, addrinfo-sa.c and acm.c share. rdma_getaddrinfo() needs no
+ * device: addresses can be resolved on a machine without RDMA.
  */
 #ifndef RDMAEP_ADDRINFO_H
 #define RDMAEP_ADDRINFO_H
 
 #include <rdma/rdma_cma.h>
 #include <infiniband/ib.h>
-
-/* Flags of newer rdma-core headers. */
-#ifndef RAI_SA
-#define RAI_SA		0x00000010
-#endif
-#ifndef RAI_DNS
-#define RAI_DNS		0x00000020
-#endif
 
 /**
  * rdmaep_addrinfo_copy_addr() - give a rdma_addrinfo its own copy of an address

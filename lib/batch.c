@@ -56,8 +56,7 @@ static struct rdmaep_id *create_start(const struct rdmaep_ep_attr *attr,
 
 	*err = EINVAL;
 	if (attr->res) {
-		ep = rdmaep_ep_create(attr->res, attr->pd, attr->qp_init_attr,
-				      is_passive(attr) ?
+		ep = rdmaep_ep_create(attr->res, attr->pd, is_passive(attr) ?
 				      0 : RDMA_EP_CREATE_EP_START);
 		*err = ep ? 0 : errno;
 	}
@@ -119,7 +118,7 @@ RDMAEP_API int rdmaep_create_ep_many(struct rdma_cm_id **ids,
 	int i, err;
 
 	if (!ids || !attr || n < 0)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	for (i = 0; i < n; i++) {
 		struct rdmaep_id *ep = create_start(&attr[i], &err);
@@ -310,7 +309,7 @@ RDMAEP_API int rdmaep_connect_many(struct rdma_cm_id *const *ids,
 	int i, err, lost;
 
 	if (!ids || n < 0)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	c.answers = calloc(n ? n : 1, sizeof(*c.answers));
 	if (!c.answers)
 		return -1;
@@ -392,7 +391,7 @@ RDMAEP_API int rdmaep_destroy_ep_many(struct rdma_cm_id **ids, int n,
 	int i, done, end;
 
 	if (!ids || n < 0 || flags & ~RDMAEP_DESTROY_NOWAIT)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	for (done = 0; done < n; done = end) {
 		end = done + destroy_some(ids + done, n - done, nowait ?
@@ -478,7 +477,7 @@ static int read_events(struct rdmaep_channel *ch, struct rdma_cm_event **events,
 	len = preadv2(ch->ch.fd, &iov, 1, -1, more ? RWF_NOWAIT : 0);
 	if (len <= 0) {
 		free_events(evts, max);
-		return len ? -1 : rdmaep_seterrno(ENODATA);
+		return len ? -1 : rdmaep_fail_plain(ENODATA);
 	}
 	made = make_events(ch, buf, len, evts, max, &used, events);
 	free_events(evts + used, max - used);
@@ -493,7 +492,7 @@ RDMAEP_API int rdmaep_get_cm_events(struct rdma_event_channel *channel,
 	int got = 0, ret;
 
 	if (!channel || !events || n < 1)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	/* A synchronous id without a file */
 	if (channel->fd < 0)
 		return rdma_get_cm_event(channel, events) ? -1 : 1;

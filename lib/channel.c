@@ -110,7 +110,8 @@ int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 			rdmaep_channel_unreserve();
 		if (!ret || (errno != EMFILE && errno != ENFILE))
 			return ret;
-		hdr->flags &= ~RDMA_EP_F_NEW_CHANNEL;
+		/* What a signal had let be begun has failed as well. */
+		hdr->flags &= ~(RDMA_EP_F_NEW_CHANNEL | RDMA_EP_F_RESUME);
 		*fd = -1;
 	}
 	return rdmaep_call(ctx, nr, cmd);
@@ -150,8 +151,8 @@ void rdmaep_channel_keep_own(struct rdmaep_channel *ch)
  *
  * Follows rdma_create_event_channel(3).
  *
- * Return: the channel, or NULL with errno EMFILE, ENOMEM, or as from opening
- * the device (ENOENT: the module is not loaded).
+ * Return: the channel, or NULL with errno EMFILE, ENOMEM, ENODEV (there is no
+ * RDMA device), or as from opening the module's (ENOENT: it is not loaded).
  */
 RDMAEP_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -172,7 +173,6 @@ RDMAEP_API struct rdma_event_channel *rdma_create_event_channel(void)
 		goto put_ctx;
 
 	ch->ch.fd = cmd.out_fd;
-	rdmaep_device_scan();
 	return &ch->ch;
 
 put_ctx:

@@ -83,9 +83,8 @@ static int set_param(struct rdmaep_id *ep, struct rdma_ep_conn_param *dst,
 static int check_param(struct rdmaep_id *ep, const struct rdma_conn_param *param,
 		       bool connecting)
 {
-	if (!ep->dev)
-		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
-				   "the id is not bound to a device");
+	if (rdmaep_need_device(ep))
+		return -1;
 	if (!ep->id.qp && !param && !(rdmaep_is_ud(ep) && connecting))
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
 				   "neither a QP nor connection parameters");
@@ -441,9 +440,8 @@ RDMAEP_API int rdma_disconnect(struct rdma_cm_id *id)
 	struct rdmaep_wait wait;
 	int ret;
 
-	if (!ep->dev)
-		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
-				   "the id is not bound to a device");
+	if (rdmaep_need_device(ep))
+		return -1;
 
 	/* iWARP ends a stream by draining it. */
 	if (ep->transport == RDMA_EP_TRANSPORT_IWARP)
@@ -495,7 +493,7 @@ RDMAEP_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 RDMAEP_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	to_rdmaep_id(id)->local_ece.vendor_id = ece->vendor_id;
 	to_rdmaep_id(id)->local_ece.options = ece->options;
@@ -514,7 +512,7 @@ RDMAEP_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 RDMAEP_API int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	ece->vendor_id = to_rdmaep_id(id)->remote_ece.vendor_id;
 	ece->options = to_rdmaep_id(id)->remote_ece.options;

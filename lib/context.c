@@ -24,7 +24,7 @@
 #endif
 
 /* Guards current_ctx and all reference counts of contexts. */
-static pthread_mutex_t ctx_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rdmaep_guard ctx_lock = RDMAEP_GUARD_INITIALIZER;
 static struct rdmaep_ctx *current_ctx;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
@@ -44,18 +44,18 @@ static void ctx_put_locked(struct rdmaep_ctx *ctx)
 
 static void fork_prepare(void)
 {
+	rdmaep_guard_enter(&ctx_lock);
 	rdmaep_device_lock(true);
 	rdmaep_cq_lock(true);
-	pthread_mutex_lock(&ctx_lock);
 	pthread_mutex_lock(&rdmaep_lock);
 }
 
 static void fork_parent(void)
 {
 	pthread_mutex_unlock(&rdmaep_lock);
-	pthread_mutex_unlock(&ctx_lock);
 	rdmaep_cq_lock(false);
 	rdmaep_device_lock(false);
+	rdmaep_guard_leave(&ctx_lock);
 }
 
 static void fork_child(void)
@@ -108,6 +108,14 @@ static struct rdmaep_ctx *ctx_open(void)
 			    RDMA_EP_DEVICE, strerror(err));
 		return NULL;
 	}
+	/* The first of its errors that a program without RDMA looks out for. */
+	if (!rdmaep_device_scan()) {
+		close(ctx->fd);
+		free(ctx);
+		rdmaep_fail(ENODEV, RDMA_EP_REASON_NO_DEVICE,
+			    "there is no RDMA device");
+		return NULL;
+	}
 	ctx->refs = 1;
 	ctx->num_idle = 0;
 	return ctx;
@@ -119,20 +127,20 @@ static struct rdmaep_ctx *ctx_open(void)
  * Opens the device if need be.
  *
  * Return: the context with a reference for the caller, or NULL with errno as
- * from open(2).
+ * from open(2), or ENODEV: no RDMA device has ever been seen.
  */
 struct rdmaep_ctx *rdmaep_ctx_get(void)
 {
 	struct rdmaep_ctx *ctx;
 
 	pthread_once(&fork_once, fork_register);
-	pthread_mutex_lock(&ctx_lock);
+	rdmaep_guard_enter(&ctx_lock);
 	if (!current_ctx)
 		current_ctx = ctx_open();
 	ctx = current_ctx;
 	if (ctx)
 		ctx->refs++;
-	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_guard_leave(&ctx_lock);
 	return ctx;
 }
 
@@ -144,9 +152,9 @@ struct rdmaep_ctx *rdmaep_ctx_get(void)
  */
 struct rdmaep_ctx *rdmaep_ctx_hold(struct rdmaep_ctx *ctx)
 {
-	pthread_mutex_lock(&ctx_lock);
+	rdmaep_guard_enter(&ctx_lock);
 	ctx->refs++;
-	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_guard_leave(&ctx_lock);
 	return ctx;
 }
 
@@ -157,9 +165,9 @@ struct rdmaep_ctx *rdmaep_ctx_hold(struct rdmaep_ctx *ctx)
  */
 void rdmaep_ctx_put(struct rdmaep_ctx *ctx)
 {
-	pthread_mutex_lock(&ctx_lock);
+	rdmaep_guard_enter(&ctx_lock);
 	ctx_put_locked(ctx);
-	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_guard_leave(&ctx_lock);
 }
 
 /**
@@ -172,10 +180,10 @@ int rdmaep_ctx_take_channel(struct rdmaep_ctx *ctx)
 {
 	int fd = -1;
 
-	pthread_mutex_lock(&ctx_lock);
+	rdmaep_guard_enter(&ctx_lock);
 	if (ctx == current_ctx && ctx->num_idle)
 		fd = ctx->idle[--ctx->num_idle];
-	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_guard_leave(&ctx_lock);
 	return fd;
 }
 
@@ -190,12 +198,12 @@ bool rdmaep_ctx_keep_channel(struct rdmaep_ctx *ctx, int fd)
 {
 	bool room;
 
-	pthread_mutex_lock(&ctx_lock);
+	rdmaep_guard_enter(&ctx_lock);
 	room = ctx == current_ctx && ctx->num_idle < RDMAEP_IDLE_CHANNELS &&
 	       ctx->num_idle < rdmaep_cache_max();
 	if (room)
 		ctx->idle[ctx->num_idle++] = fd;
-	pthread_mutex_unlock(&ctx_lock);
+	rdmaep_guard_leave(&ctx_lock);
 	return room;
 }
 
@@ -211,6 +219,22 @@ static void keep_reason(const struct rdma_ep_reason *reason)
 {
 	last_reason = *reason;
 	last_reason.text[sizeof(last_reason.text) - 1] = '\0';
+}
+
+/* A call that waits is a cancellation point, as read(2) is; ioctl(2) is not. */
+static int call_device(struct rdmaep_ctx *ctx, unsigned int nr,
+		       struct rdma_ep_hdr *hdr)
+{
+	int ret, type;
+
+	if (nr != RDMA_EP_WAIT && nr != RDMA_EP_CREATE_EP &&
+	    !(hdr->flags & RDMA_EP_F_WAIT))
+		return ioctl(ctx->fd, nr, hdr);
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	ret = ioctl(ctx->fd, nr, hdr);
+	pthread_setcanceltype(type, &type);
+	return ret;
 }
 
 /**
@@ -231,7 +255,7 @@ int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
 
 	memset(&reason, 0, sizeof(reason));
 	hdr->reason_uptr = (uintptr_t)&reason;
-	ret = ioctl(ctx->fd, nr, cmd);
+	ret = call_device(ctx, nr, hdr);
 	VALGRIND_MAKE_MEM_DEFINED(cmd, hdr->size);
 	VALGRIND_MAKE_MEM_DEFINED(&reason, sizeof(reason));
 	if (!ret) {
@@ -287,6 +311,19 @@ int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 	va_end(ap);
 	last_reason.code = code;
 	debug_reason(err);
+	errno = err;
+	return -1;
+}
+
+/**
+ * rdmaep_fail_plain() - fail for a reason that errno says all of
+ * @err: errno
+ *
+ * Return: -1
+ */
+int rdmaep_fail_plain(int err)
+{
+	memset(&last_reason, 0, sizeof(last_reason));
 	errno = err;
 	return -1;
 }

@@ -20,7 +20,7 @@
 #include "rdmaep-internal.h"
 
 /* Guards the list and all that is in it but max_*, which never change. */
-static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rdmaep_guard device_lock = RDMAEP_GUARD_INITIALIZER;
 static struct rdmaep_device *devices;
 
 /**
@@ -30,9 +30,9 @@ static struct rdmaep_device *devices;
 void rdmaep_device_lock(bool lock)
 {
 	if (lock)
-		pthread_mutex_lock(&device_lock);
+		rdmaep_guard_enter(&device_lock);
 	else
-		pthread_mutex_unlock(&device_lock);
+		rdmaep_guard_leave(&device_lock);
 }
 
 static uint8_t clamp_u8(int value)
@@ -196,27 +196,27 @@ static struct rdmaep_device *device_scan(uint32_t index, __be64 guid)
 	return dev;
 }
 
-static void scan(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	if (list)
-		ibv_free_device_list(list);
-}
-
 /**
  * rdmaep_device_scan() - let libibverbs look for devices and load providers
  *
- * It does so once, and better before a connection waits for it. Does not
- * change errno.
+ * Until it has found one; better before a connection waits for it.
+ *
+ * Return: whether it has found one, now or before.
  */
-void rdmaep_device_scan(void)
+bool rdmaep_device_scan(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int err = errno;
+	static bool found;
+	struct ibv_device **list;
 
-	pthread_once(&once, scan);
-	errno = err;
+	rdmaep_guard_enter(&device_lock);
+	if (!found) {
+		list = ibv_get_device_list(NULL);
+		found = list && list[0];
+		if (list)
+			ibv_free_device_list(list);
+	}
+	rdmaep_guard_leave(&device_lock);
+	return found;
 }
 
 /**
@@ -231,13 +231,13 @@ struct rdmaep_device *rdmaep_device_get(uint32_t index, __be64 guid)
 {
 	struct rdmaep_device *dev;
 
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	dev = device_find(index, guid);
 	if (!dev)
 		dev = device_scan(index, guid);
 	if (dev)
 		dev->refs++;
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 	return dev;
 }
 
@@ -247,9 +247,9 @@ struct rdmaep_device *rdmaep_device_get(uint32_t index, __be64 guid)
  */
 void rdmaep_device_put(struct rdmaep_device *dev)
 {
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	device_unref(dev);
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 }
 
 /**
@@ -258,9 +258,9 @@ void rdmaep_device_put(struct rdmaep_device *dev)
  */
 void rdmaep_device_gone(struct rdmaep_device *dev)
 {
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	dev->gone = true;
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 }
 
 /**
@@ -273,11 +273,11 @@ struct ibv_pd *rdmaep_device_pd(struct rdmaep_device *dev)
 {
 	struct ibv_pd *pd;
 
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	if (!dev->pd)
 		dev->pd = ibv_alloc_pd(dev->verbs);
 	pd = dev->pd;
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 	return pd;
 }
 
@@ -296,7 +296,7 @@ struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev)
 	};
 	struct ibv_xrcd *xrcd;
 
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	if (!dev->xrcd) {
 		dev->xrcd = ibv_open_xrcd(dev->verbs, &attr);
 		if (!dev->xrcd)
@@ -306,7 +306,7 @@ struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev)
 				    ibv_get_device_name(dev->verbs->device));
 	}
 	xrcd = dev->xrcd;
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 	return xrcd;
 }
 
@@ -354,7 +354,7 @@ RDMAEP_API struct ibv_context **rdma_get_devices(int *num_devices)
 		*num_devices = 0;
 
 	/* With the lock, or a device that another thread opens now would seem gone. */
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	list = ibv_get_device_list(NULL);
 	if (!list)
 		goto unlock;
@@ -380,7 +380,7 @@ RDMAEP_API struct ibv_context **rdma_get_devices(int *num_devices)
 	if (num_devices)
 		*num_devices = n;
 unlock:
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 	if (list)
 		ibv_free_device_list(list);
 	return devs;
@@ -400,7 +400,7 @@ RDMAEP_API void rdma_free_devices(struct ibv_context **list)
 	if (!list)
 		return;
 
-	pthread_mutex_lock(&device_lock);
+	rdmaep_guard_enter(&device_lock);
 	for (i = 0; list[i]; i++) {
 		for (dev = devices; dev; dev = dev->next)
 			if (dev->verbs == list[i])
@@ -408,6 +408,6 @@ RDMAEP_API void rdma_free_devices(struct ibv_context **list)
 		if (dev)
 			device_unref(dev);
 	}
-	pthread_mutex_unlock(&device_lock);
+	rdmaep_guard_leave(&device_lock);
 	free(list);
 }

@@ -60,16 +60,13 @@ static int set_res(struct rdma_ep_create_ep *cmd,
 /**
  * rdmaep_ep_create() - the kernel's part of rdma_create_ep(), in one call
  * @res: what rdma_getaddrinfo() has found
- * @pd: protection domain, or NULL
- * @qp_init_attr: attributes of the QP, or NULL: there will be none
+ * @pd: protection domain of a passive one, or NULL
  * @flags: RDMA_EP_CREATE_EP_START, or 0 to wait until it is resolved
  *
  * Return: the id, or NULL with errno.
  */
 struct rdmaep_id *rdmaep_ep_create(const struct rdma_addrinfo *res,
-				   struct ibv_pd *pd,
-				   const struct ibv_qp_init_attr *qp_init_attr,
-				   uint32_t flags)
+				   struct ibv_pd *pd, uint32_t flags)
 {
 	struct rdma_ep_record rec = { 0 };
 	struct rdma_ep_create_ep cmd = {
@@ -91,13 +88,16 @@ struct rdmaep_id *rdmaep_ep_create(const struct rdma_addrinfo *res,
 	if (!ep)
 		goto put_ctx;
 	if (rdmaep_call_new_channel(ctx, RDMA_EP_CREATE_EP, &cmd,
-				    &cmd.channel))
+				    &cmd.channel)) {
+		if (errno == EINTR && cmd.hdr.flags & RDMA_EP_F_RESUME)
+			rdmaep_kernel_destroy(ctx, cmd.out_ep);
 		goto free_id;
+	}
 
 	rdmaep_record_read(&rec);
 	rdmaep_id_set_own_channel(ep, cmd.channel);
 	rdmaep_id_publish(ep, cmd.out_ep, cmd.out_serial);
-	if (res->ai_flags & RAI_PASSIVE && qp_init_attr)
+	if (res->ai_flags & RAI_PASSIVE)
 		ep->id.pd = pd;
 	if (rdmaep_id_update(ep, &rec)) {
 		rdmaep_id_kill(ep);
@@ -135,13 +135,11 @@ static int ep_set_active(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
 	return rdma_create_qp(&ep->id, pd, qp_init_attr);
 }
 
-static int ep_set_passive(struct rdmaep_id *ep, struct ibv_pd *pd,
+static int ep_set_passive(struct rdmaep_id *ep,
 			  const struct ibv_qp_init_attr *qp_init_attr)
 {
 	if (!qp_init_attr)
 		return 0;
-
-	ep->listen_pd = pd;
 	ep->qp_init_attr = malloc(sizeof(*qp_init_attr));
 	if (!ep->qp_init_attr)
 		return -1;
@@ -162,10 +160,8 @@ static int ep_set_passive(struct rdmaep_id *ep, struct ibv_pd *pd,
 int rdmaep_ep_set(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
 		  struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
-	if (!qp_init_attr)
-		pd = NULL;
 	if (res->ai_flags & RAI_PASSIVE)
-		return ep_set_passive(ep, pd, qp_init_attr);
+		return ep_set_passive(ep, qp_init_attr);
 	return ep_set_active(ep, res, pd, qp_init_attr);
 }
 
@@ -173,8 +169,9 @@ int rdmaep_ep_set(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
  * rdma_create_ep() - make an id and, optionally, its QP
  * @id: where the id goes
  * @res: what rdma_getaddrinfo() has found
- * @pd: protection domain for the QP, or NULL for the device's default; ignored
- *	without @qp_init_attr
+ * @pd: protection domain for the QP, or NULL for the device's default. Passive
+ *	side: becomes id->pd, which is that of the ids that rdma_get_request()
+ *	returns.
  * @qp_init_attr: attributes of the QP, or NULL for none. Passive side:
  *	remembered for the ids that rdma_get_request() returns.
  *
@@ -191,9 +188,9 @@ RDMAEP_API int rdma_create_ep(struct rdma_cm_id **id,
 	struct rdmaep_id *ep;
 
 	if (!id || !res)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
-	ep = rdmaep_ep_create(res, pd, qp_init_attr, 0);
+	ep = rdmaep_ep_create(res, pd, 0);
 	if (!ep)
 		return -1;
 	if (rdmaep_ep_set(ep, res, pd, qp_init_attr)) {
@@ -235,7 +232,7 @@ static int request_finish(struct rdmaep_id *listener, struct rdmaep_event *evt,
 		return 0;
 
 	attr = *listener->qp_init_attr;
-	if (!rdma_create_qp(&child->id, listener->listen_pd, &attr))
+	if (!rdma_create_qp(&child->id, listener->id.pd, &attr))
 		return 0;
 	rdmaep_id_kill(child);
 	return -1;
@@ -254,7 +251,7 @@ static int request_other(struct rdmaep_id *listener, struct rdmaep_event *evt,
 {
 	if (rdmaep_event_fill(evt, listener, rec)) {
 		rdmaep_event_free(evt);
-		return rdmaep_seterrno(ECONNABORTED);
+		return rdmaep_fail_plain(ECONNABORTED);
 	}
 	listener->id.event = &evt->event;
 	return rdmaep_seterrno(evt->event.status ? evt->event.status : EINVAL);

@@ -10,9 +10,22 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rdmaep-internal.h"
+
+#ifdef HAVE_SINGLE_THREADED
+#include <sys/single_threaded.h>
+#else
+#define __libc_single_threaded	0
+#endif
+
+/* Once a thread has acknowledged what another has taken. Under rdmaep_lock. */
+static bool handed_on;
+
+/* How many events this thread has taken */
+static __thread uint64_t num_taken;
 
 /**
  * rdmaep_event_alloc() - memory for an event
@@ -60,6 +73,8 @@ void rdmaep_event_free(struct rdmaep_event *evt)
 		     pos = &(*pos)->next)
 			;
 		*pos = evt->next;
+		if (!pthread_equal(evt->taker, pthread_self()))
+			handed_on = true;
 		pthread_cond_broadcast(&rdmaep_acked);
 	}
 	event_forget(evt, evt->child);
@@ -83,35 +98,67 @@ void rdmaep_event_drop_current(struct rdma_cm_id *id)
 	rdma_ack_cm_event(event);
 }
 
-static bool event_held_by_others(struct rdmaep_id *ep, uint64_t group)
+enum holder {
+	NOBODY,
+	PERHAPS_OTHERS,	/* the calling thread, unless it has handed them on */
+	OTHERS,
+};
+
+/*
+ * Who holds an id's events that are not acknowledged? The last that a thread
+ * has taken it may be working on; of those before it cannot be said in a
+ * program that hands events on.
+ */
+static enum holder event_holder(struct rdmaep_id *ep, uint64_t group)
 {
+	enum holder holder = NOBODY;
 	struct rdmaep_event *evt;
 
 	for (evt = ep->events; evt; evt = evt->next) {
 		if (group && evt->group != group)
 			continue;
-		/* Waiting for oneself, or for a thread of the parent? */
-		if (evt->fork_count == rdmaep_fork_count &&
-		    !pthread_equal(evt->taker, pthread_self()))
-			return true;
+		if (evt->fork_count != rdmaep_fork_count)
+			continue;	/* a thread of the parent */
+		if (!pthread_equal(evt->taker, pthread_self()) ||
+		    (handed_on && evt->nth != num_taken))
+			return OTHERS;
+		if (!__libc_single_threaded)
+			holder = PERHAPS_OTHERS;
 	}
-	return false;
+	return holder;
 }
+
+/* How long to wait for an event that may have been handed to another thread */
+#define HANDED_ON_S	2
 
 /**
  * rdmaep_event_wait_acked() - wait for events to be acknowledged
  * @ep: the id whose events they are
  * @group: cookie of a multicast group: its events only; 0 for all
  *
- * Waits for those that other threads have got. What the calling thread holds
- * it could never acknowledge while it waits here.
+ * Waits for those that other threads hold. What the calling thread holds it
+ * could never acknowledge while it waits here.
  */
 void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group)
 {
+	struct timespec until = { 0 };
+	enum holder holder;
+
 	pthread_mutex_lock(&rdmaep_lock);
-	while (event_held_by_others(ep, group))
-		pthread_cond_wait(&rdmaep_acked, &rdmaep_lock);
-	pthread_mutex_unlock(&rdmaep_lock);
+	pthread_cleanup_push(rdmaep_unlock, NULL);
+	while ((holder = event_holder(ep, group)) != NOBODY) {
+		if (holder == OTHERS) {
+			pthread_cond_wait(&rdmaep_acked, &rdmaep_lock);
+			continue;
+		}
+		if (!until.tv_sec) {
+			clock_gettime(CLOCK_REALTIME, &until);
+			until.tv_sec += HANDED_ON_S;
+		}
+		if (pthread_cond_timedwait(&rdmaep_acked, &rdmaep_lock, &until))
+			break;
+	}
+	pthread_cleanup_pop(1);
 }
 
 /* Private data and connection parameters */
@@ -191,7 +238,7 @@ static void fill_response(struct rdmaep_event *evt, struct rdmaep_id *ep,
 	if (!(rec->flags & RDMA_EP_REC_INIT))
 		ep->attr[RDMA_EP_ATTR_INIT].qp_access_flags |=
 			IBV_ACCESS_REMOTE_WRITE |
-			(ep->responder_resources ? IBV_ACCESS_REMOTE_READ |
+			(rec->responder_resources ? IBV_ACCESS_REMOTE_READ |
 						   IBV_ACCESS_REMOTE_ATOMIC : 0);
 	if (!rdmaep_establish_qp(ep)) {
 		evt->event.event = RDMA_CM_EVENT_ESTABLISHED;
@@ -313,6 +360,7 @@ static struct rdmaep_id *event_claim(struct rdmaep_event *evt,
 		evt->owner = ep;
 		evt->listed = true;
 		evt->taker = pthread_self();
+		evt->nth = ++num_taken;
 		evt->fork_count = rdmaep_fork_count;
 		evt->group = rec->type == RDMA_EP_EVENT_MULTICAST_JOIN ||
 			     rec->type == RDMA_EP_EVENT_MULTICAST_ERROR ?
@@ -386,7 +434,7 @@ static int channel_read(struct rdmaep_channel *ch, struct rdma_ep_record *rec)
 	if (n < 0)
 		return -1;
 	if (n < offsetof(struct rdma_ep_record, time_ns))
-		return rdmaep_seterrno(ENODATA);
+		return rdmaep_fail_plain(ENODATA);
 	return 0;
 }
 
@@ -447,7 +495,7 @@ RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 	struct rdmaep_event *evt;
 
 	if (!channel || !event)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	do {
 		/* First, so that no event is lost for want of memory. */
@@ -474,7 +522,7 @@ RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 RDMAEP_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	if (!event)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	rdmaep_event_free((struct rdmaep_event *)event);
 	return 0;
 }

@@ -37,6 +37,13 @@ static struct {
 } graves[GRAVES];
 static unsigned int next_grave;
 
+/** rdmaep_unlock() - release rdmaep_lock, where a thread is cancelled */
+void rdmaep_unlock(void *unused)
+{
+	(void)unused;
+	pthread_mutex_unlock(&rdmaep_lock);
+}
+
 /** rdmaep_id_after_fork() - in the child, nobody waits for anything */
 void rdmaep_id_after_fork(void)
 {
@@ -131,6 +138,7 @@ struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial)
 {
 	struct timespec until = { 0 };
 	struct rdmaep_id *ep;
+	int state, late;
 
 	for (;;) {
 		for (ep = buckets[serial & bucket_mask]; ep; ep = ep->hash_next)
@@ -147,7 +155,11 @@ struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial)
 			clock_gettime(CLOCK_REALTIME, &until);
 			until.tv_sec += 10;
 		}
-		if (pthread_cond_timedwait(&id_born, &rdmaep_lock, &until))
+		/* What was read must not be lost by pthread_cancel(3). */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		late = pthread_cond_timedwait(&id_born, &rdmaep_lock, &until);
+		pthread_setcancelstate(state, &state);
+		if (late)
 			return NULL;
 	}
 }
@@ -469,7 +481,7 @@ RDMAEP_API int rdma_create_id(struct rdma_event_channel *channel,
 	int ret;
 
 	if (!id)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	if (rdmaep_check_port_space(ps))
 		return -1;
 
@@ -551,7 +563,7 @@ RDMAEP_API int rdma_destroy_id(struct rdma_cm_id *id)
 	struct rdma_ep_destroy cmd = { .hdr = RDMAEP_HDR(cmd) };
 
 	if (!id)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	/* A QP in a group could not be destroyed later. */
 	rdmaep_groups_detach(ep);
@@ -584,7 +596,7 @@ RDMAEP_API int rdma_migrate_id(struct rdma_cm_id *id,
 	int ret;
 
 	if (ep->sync && !channel)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	cmd.ep = ep->handle;
 	if (channel) {

@@ -292,9 +292,9 @@ RDMAEP_API int rdma_join_multicast_ex(struct rdma_cm_id *id,
 	uint32_t flags;
 
 	if (mc_join_attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
-		return rdmaep_seterrno(ENOTSUP);
+		return rdmaep_fail_plain(ENOTSUP);
 	if ((mc_join_attr->comp_mask & need) != need)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	switch (mc_join_attr->join_flags) {
 	case RDMA_MC_JOIN_FLAG_FULLMEMBER:
@@ -304,7 +304,7 @@ RDMAEP_API int rdma_join_multicast_ex(struct rdma_cm_id *id,
 		flags = RDMA_EP_JOIN_SEND_ONLY;
 		break;
 	default:
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	}
 	return group_join(to_rdmaep_id(id), mc_join_attr->addr, flags, context);
 }
@@ -324,6 +324,7 @@ static struct rdmaep_group *group_take(struct rdmaep_id *ep,
 	struct rdmaep_group **pos, *group;
 
 	pthread_mutex_lock(&rdmaep_lock);
+	pthread_cleanup_push(rdmaep_unlock, NULL);
 	for (;;) {
 		for (pos = &ep->groups; *pos; pos = &(*pos)->next)
 			if (!memcmp(&(*pos)->addr, addr, len))
@@ -335,7 +336,7 @@ static struct rdmaep_group *group_take(struct rdmaep_id *ep,
 	}
 	if (group)
 		*pos = group->next;
-	pthread_mutex_unlock(&rdmaep_lock);
+	pthread_cleanup_pop(1);
 	return group;
 }
 
@@ -378,11 +379,11 @@ RDMAEP_API int rdma_leave_multicast(struct rdma_cm_id *id,
 	int ret;
 
 	if (!len)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	group = group_take(ep, addr, len);
 	if (!group)
-		return rdmaep_seterrno(EADDRNOTAVAIL);
+		return rdmaep_fail_plain(EADDRNOTAVAIL);
 
 	/* Who has got the join's event may be about to attach the QP. */
 	rdmaep_event_wait_acked(ep, group->cookie);

@@ -29,7 +29,7 @@ static int option_call(struct rdmaep_id *ep, unsigned int nr, unsigned int name,
 	};
 
 	if (len != cmd.value_len)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	return rdmaep_call(ep->ctx, nr, &cmd);
 }
 
@@ -117,7 +117,7 @@ RDMAEP_API int rdmaep_get_limits(struct rdma_cm_id *id,
 
 	/* The struct can grow, but not shrink. */
 	if (!limits || size < sizeof(all))
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	if (!ep->dev)
 		return rdmaep_fail(ENODEV, RDMA_EP_REASON_STATE,
 				   "the id is not bound to a device");

@@ -16,21 +16,17 @@
 
 static struct ib_uverbs_qp_attr *get_attr(struct rdmaep_id *ep, int which)
 {
-	static const uint32_t part[RDMA_EP_ATTRS] = {
-		[RDMA_EP_ATTR_INIT] = RDMA_EP_REC_INIT,
-		[RDMA_EP_ATTR_RTR] = RDMA_EP_REC_RTR,
-		[RDMA_EP_ATTR_RTS] = RDMA_EP_REC_RTS,
-	};
+	uint32_t part = RDMA_EP_REC_INIT << which;
 	struct rdma_ep_record rec = { 0 };
 	struct rdma_ep_query cmd = {
 		.hdr = RDMAEP_HDR(cmd),
 		.ep = ep->handle,
-		.parts = part[which],
+		.parts = part,
 		.record_uptr = (uintptr_t)&rec,
 		.record_len = sizeof(rec),
 	};
 
-	if (ep->attr_parts & part[which])
+	if (ep->attr_parts & part)
 		return &ep->attr[which];
 	if (rdmaep_call(ep->ctx, RDMA_EP_QUERY, &cmd))
 		return NULL;
@@ -64,6 +60,17 @@ static void modify_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	errno = err;
 }
 
+static int qp_to_init(struct rdmaep_id *ep, struct ibv_qp *qp)
+{
+	struct ib_uverbs_qp_attr *init = get_attr(ep, RDMA_EP_ATTR_INIT);
+
+	if (modify(qp, init))
+		return -1;
+	ep->init_qp = qp;
+	ep->init_access = init->qp_access_flags;
+	return 0;
+}
+
 /**
  * rdmaep_qp_to_rtr() - make an id's QP ready to receive
  * @ep: the id, which has a QP
@@ -79,6 +86,9 @@ int rdmaep_qp_to_rtr(struct rdmaep_id *ep, int responder_resources)
 	uint32_t access;
 
 	if (!rtr)
+		return -1;
+	/* One that the program has made by itself, and put into id->qp */
+	if (qp != ep->init_qp && qp_to_init(ep, qp))
 		return -1;
 	attr = *rtr;
 	if (responder_resources >= 0)
@@ -163,7 +173,7 @@ RDMAEP_API int rdma_init_qp_attr(struct rdma_cm_id *id,
 	};
 
 	if (!qp_attr || !qp_attr_mask)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 
 	memset(&attr, 0, sizeof(attr));
 	cmd.qp_state = qp_attr->qp_state;
@@ -275,9 +285,8 @@ static int qp_init(struct rdmaep_id *ep, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
 
-	if (modify(qp, get_attr(ep, RDMA_EP_ATTR_INIT)))
+	if (qp_to_init(ep, qp))
 		return -1;
-	ep->init_access = ep->attr[RDMA_EP_ATTR_INIT].qp_access_flags;
 	if (!rdmaep_is_ud(ep))
 		return 0;
 
@@ -309,9 +318,8 @@ static int qp_check(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
 	if (id->qp)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
 				   "the id has a QP already");
-	if (!ep->dev)
-		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
-				   "the id is not bound to a device");
+	if (rdmaep_need_device(ep))
+		return -1;
 	if (!attr->pd || attr->pd->context != id->verbs)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
 				   "the protection domain is of another device");
@@ -434,6 +442,7 @@ void rdmaep_qp_destroy(struct rdmaep_id *ep, bool last)
 	rdmaep_groups_detach(ep);
 	err = ibv_destroy_qp(ep->id.qp);
 	ep->id.qp = NULL;
+	ep->init_qp = NULL;
 	/* EBUSY if the program has attached it to a group by itself: it lives on. */
 	if (last && !err)
 		rdmaep_cqs_park(ep);

@@ -2,11 +2,12 @@
 /*
  * What the files of the library share.
  *
- * Locks: rdmaep_lock (id.c) guards the table of ids, their reference counts
- * and the lists of unacknowledged events. device.c and context.c have a mutex
- * of their own each. None is held while an ioctl, a verbs call that can wait
- * or another of these locks is taken, with one exception: device.c holds its
- * own while it opens or closes a device.
+ * Locks, outermost first: that of context.c is held while the module's device
+ * is opened and the module loaded; that of device.c while a device is opened
+ * or closed, and its default PD and XRC domain are made; that of cqcache.c
+ * guards what is kept. rdmaep_lock (id.c) guards the table of ids, their
+ * reference counts and the lists of unacknowledged events. Nothing else that
+ * may wait is done under any of them. fork(2) takes them all.
  */
 #ifndef RDMAEP_INTERNAL_H
 #define RDMAEP_INTERNAL_H
@@ -29,6 +30,38 @@
 #define RDMAEP_API	__attribute__((visibility("default")))
 
 #define RDMAEP_HDR(cmd)	{ .size = sizeof(cmd) }
+
+/**
+ * struct rdmaep_guard - a mutex whose holder cannot be cancelled
+ * @mutex: the mutex
+ * @cancel_state: of its holder, before
+ *
+ * For what has cancellation points in it: pthread_cancel(3) would leave the
+ * mutex locked for ever.
+ */
+struct rdmaep_guard {
+	pthread_mutex_t mutex;
+	int cancel_state;
+};
+
+#define RDMAEP_GUARD_INITIALIZER	{ .mutex = PTHREAD_MUTEX_INITIALIZER }
+
+static inline void rdmaep_guard_enter(struct rdmaep_guard *guard)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&guard->mutex);
+	guard->cancel_state = state;
+}
+
+static inline void rdmaep_guard_leave(struct rdmaep_guard *guard)
+{
+	int state = guard->cancel_state;
+
+	pthread_mutex_unlock(&guard->mutex);
+	pthread_setcancelstate(state, &state);
+}
 
 /*
  * What older rdma-core headers lack
@@ -108,6 +141,7 @@ void rdmaep_call_quiet(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd);
 void rdmaep_record_read(struct rdma_ep_record *rec);
 int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+int rdmaep_fail_plain(int err);
 
 /* verbs calls that return an errno */
 static inline int rdmaep_seterrno(int err)
@@ -190,7 +224,7 @@ void rdmaep_device_lock(bool lock);
 struct rdmaep_device *rdmaep_device_get(uint32_t index, __be64 guid);
 void rdmaep_device_put(struct rdmaep_device *dev);
 void rdmaep_device_gone(struct rdmaep_device *dev);
-void rdmaep_device_scan(void);
+bool rdmaep_device_scan(void);
 struct ibv_pd *rdmaep_device_pd(struct rdmaep_device *dev);
 struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
 
@@ -244,7 +278,8 @@ bool rdmaep_cqs_flush(struct rdmaep_device *dev);
  * @max_reject_data: likewise
  * @attr_parts: which of @attr are valid, as RDMA_EP_REC_*
  * @attr: attributes to move the QP to INIT, RTR, RTS
- * @init_access: qp_access_flags that the QP went to INIT with
+ * @init_qp: the QP that went to INIT, or NULL. A program may replace id->qp.
+ * @init_access: qp_access_flags that it went there with
  * @made_recv: the CQ made for its receives
  * @made_send: the CQ made for its sends
  * @initiator_depth: negotiated initiator depth
@@ -254,8 +289,7 @@ bool rdmaep_cqs_flush(struct rdmaep_device *dev);
  * @remote_ece: ECE that came
  * @connect_data: rdma_addrinfo.ai_connect: goes before other private data
  * @connect_len: its length
- * @listen_pd: passive endpoint: PD for the QPs of the connections
- * @qp_init_attr: passive endpoint: attributes for them
+ * @qp_init_attr: passive endpoint: attributes for the QPs of the connections
  * @groups: multicast groups. Under rdmaep_lock.
  * @addrinfo: result of rdma_resolve_addrinfo(). Under rdmaep_lock.
  * @addrinfo_cookie: argument of the event that announces it
@@ -281,6 +315,7 @@ struct rdmaep_id {
 	uint16_t max_reject_data;
 	uint32_t attr_parts;
 	struct ib_uverbs_qp_attr attr[RDMA_EP_ATTRS];
+	struct ibv_qp *init_qp;
 	uint32_t init_access;
 	struct rdmaep_made_cq made_recv;
 	struct rdmaep_made_cq made_send;
@@ -291,7 +326,6 @@ struct rdmaep_id {
 	struct ibv_ece remote_ece;
 	void *connect_data;
 	size_t connect_len;
-	struct ibv_pd *listen_pd;
 	struct ibv_qp_init_attr *qp_init_attr;
 	struct rdmaep_group *groups;
 	struct rdma_addrinfo *addrinfo;
@@ -310,8 +344,19 @@ static inline bool rdmaep_is_ud(const struct rdmaep_id *ep)
 	return ep->id.qp_type == IBV_QPT_UD;
 }
 
+/* Return: 0, or -1 with errno EINVAL. */
+static inline int rdmaep_need_device(const struct rdmaep_id *ep)
+{
+	if (ep->dev)
+		return 0;
+	return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
+			   "the id is not bound to a device");
+}
+
 extern pthread_mutex_t rdmaep_lock;
 extern pthread_cond_t rdmaep_acked;
+
+void rdmaep_unlock(void *unused);
 
 void rdmaep_id_after_fork(void);
 int rdmaep_check_port_space(enum rdma_port_space ps);
@@ -342,6 +387,7 @@ void rdmaep_id_kill(struct rdmaep_id *ep);
  * @next: next in the owner's list
  * @listed: it is in the owner's list: rdma_get_cm_event() has delivered it
  * @taker: the thread that took it
+ * @nth: how many that thread had taken with this one
  * @fork_count: in which process it was taken
  * @group: multicast: cookie of the group, 0 otherwise
  * @private_data: what the peer sent along
@@ -353,6 +399,7 @@ struct rdmaep_event {
 	struct rdmaep_event *next;
 	bool listed;
 	pthread_t taker;
+	uint64_t nth;
 	unsigned int fork_count;
 	uint64_t group;
 	uint8_t private_data[RDMA_EP_MAX_DATA];
@@ -409,9 +456,7 @@ int rdmaep_connect_wait(struct rdmaep_id *ep);
  */
 
 struct rdmaep_id *rdmaep_ep_create(const struct rdma_addrinfo *res,
-				   struct ibv_pd *pd,
-				   const struct ibv_qp_init_attr *qp_init_attr,
-				   uint32_t flags);
+				   struct ibv_pd *pd, uint32_t flags);
 int rdmaep_ep_set(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
 		  struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 

@@ -139,7 +139,7 @@ static int query_services(struct rdmaep_id *ep, struct rdma_addrinfo **list)
 		last = &(*last)->ai_next;
 	}
 	free(recs);
-	return *list ? 0 : rdmaep_seterrno(ENODATA);
+	return *list ? 0 : rdmaep_fail_plain(ENODATA);
 
 free:
 	i = errno;
@@ -176,9 +176,9 @@ RDMAEP_API int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 	int err;
 
 	if (flags == (RAI_DNS | RAI_SA))
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	if (ep->addrinfo_cookie)
-		return rdmaep_seterrno(EBUSY);
+		return rdmaep_fail_plain(EBUSY);
 	if (flags == RAI_SA)
 		return resolve_service(ep, node, service);
 
@@ -220,7 +220,7 @@ RDMAEP_API int rdma_query_addrinfo(struct rdma_cm_id *id,
 	struct rdmaep_id *ep = to_rdmaep_id(id);
 
 	if (!info)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	if (ep->by_service)
 		return query_services(ep, info);
 
@@ -228,7 +228,7 @@ RDMAEP_API int rdma_query_addrinfo(struct rdma_cm_id *id,
 	*info = ep->addrinfo;
 	ep->addrinfo = NULL;
 	pthread_mutex_unlock(&rdmaep_lock);
-	return *info ? 0 : rdmaep_seterrno(ENODATA);
+	return *info ? 0 : rdmaep_fail_plain(ENODATA);
 }
 
 /**
@@ -247,6 +247,6 @@ RDMAEP_API int rdma_write_cm_event(struct rdma_cm_id *id,
 				   uint64_t arg)
 {
 	if ((unsigned int)event != RDMA_EP_EVENT_USER)
-		return rdmaep_seterrno(EINVAL);
+		return rdmaep_fail_plain(EINVAL);
 	return write_event(to_rdmaep_id(id), status, arg);
 }

@@ -45,10 +45,9 @@ RDMAEP_API int rdma_create_srq_ex(struct rdma_cm_id *id,
 	struct ibv_srq *srq;
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || id->srq)
-		return rdmaep_seterrno(EINVAL);
-	if (!ep->dev)
-		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
-				   "the id is not bound to a device");
+		return rdmaep_fail_plain(EINVAL);
+	if (rdmaep_need_device(ep))
+		return -1;
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
 		attr->pd = id->pd;

@@ -212,15 +212,6 @@ static inline bool link_local(struct sockaddr_storage *addr, uint16_t port)
  * Counting what is alive
  */
 
-/*
- * Counts are exact when the library keeps nothing for the next endpoint. That
- * what it keeps by default is bounded is tested in better.c.
- */
-static void __attribute__((constructor)) keep_nothing(void)
-{
-	setenv("RDMAEP_CACHE", "0", 0);
-}
-
 struct objects {
 	int qp, cq, pd, mr, srq, cm_id;		/* of the kernel's RDMA core */
 	int endpoints;				/* of our module; 0 on stock */

@@ -483,14 +483,20 @@ static void on_alarm(int sig)
 	(void)sig;
 }
 
-/* SIGALRM without SA_RESTART after 0.3 s, again and again */
-static void start_alarm(void)
+/* SIGALRM after 0.3 s, again and again */
+static void start_alarm_flags(int flags)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = flags };
 	struct itimerval timer = { { 0, 300000 }, { 0, 300000 } };
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* Without SA_RESTART */
+static void start_alarm(void)
+{
+	start_alarm_flags(0);
 }
 
 static void stop_alarm(void)
@@ -574,6 +580,31 @@ TEST_F(better, signal_resolve)
 	stop_alarm();
 	ok(rdma_destroy_id(id));
 	ASSERT_EQ(0, system("ip link set d0 arp off"));
+}
+
+/* Resolving in rdma_create_ep() goes on where a signal came in between. */
+TEST_F(better, signal_create_ep)
+{
+	struct sockaddr_storage dst = silent_addr(variant->family, 7471);
+	struct rdma_addrinfo *res;
+	struct rdma_cm_id *id;
+	long begin;
+
+	res = my_addrinfo(variant->family, 0, RDMA_PS_TCP, 7471);
+	ASSERT_NE(NULL, res);
+	memcpy(res->ai_dst_addr, &dst, res->ai_dst_len);
+	ASSERT_EQ(0, system("ip link set d0 arp on"));
+	start_alarm();
+	err(EINTR, rdma_create_ep(&id, res, NULL, NULL));
+	stop_alarm();
+	start_alarm_flags(SA_RESTART);
+	begin = now_ms();
+	EXPECT_EQ(-1, rdma_create_ep(&id, res, NULL, NULL));
+	EXPECT_NE(EINTR, errno);
+	EXPECT_GT(8000, now_ms() - begin);
+	stop_alarm();
+	ASSERT_EQ(0, system("ip link set d0 arp off"));
+	rdma_freeaddrinfo(res);
 }
 
 /* With SA_RESTART nobody notices. */
@@ -673,6 +704,10 @@ TEST_F(better, reasons)
 	expect_reason(RDMA_EP_REASON_ADDR_NOT_LOCAL);
 	err(EINVAL, rdma_bind_addr(id, sa(&addr)));
 	expect_reason(RDMA_EP_REASON_STATE);
+	/* One of which errno says all is not explained by what failed before. */
+	err(EINVAL, rdma_leave_multicast(id, NULL));
+	expect_reason(RDMA_EP_REASON_NONE);
+	err(EINVAL, rdma_bind_addr(id, sa(&addr)));
 	text = own_function(const char *(*)(void), "rdmaep_strerror");
 	ASSERT_NE(NULL, text);
 	EXPECT_NE(0, strlen(text()));

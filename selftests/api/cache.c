@@ -195,6 +195,9 @@ TEST_F(cache, duplicates)
 	struct rdma_cm_id *next;
 	int i;
 
+	ASSERT_TRUE(same_file(copies[0], self->id->recv_cq_channel->fd));
+	ASSERT_TRUE(same_file(copies[1], self->id->send_cq_channel->fd));
+	ASSERT_TRUE(same_file(copies[2], self->id->channel->fd));
 	rdma_destroy_ep(self->id);
 	next = make();
 	for (i = 0; i < 3; i++) {

@@ -466,6 +466,43 @@ TEST_F(connect, error_disconnect_unconnected)
 	err(EINVAL, rdma_disconnect(p->client));
 }
 
+/*
+ * What the peer may do is what it asked for in its answer, whatever we have
+ * asked for ourselves.
+ */
+TEST_F(connect, peer_reads)
+{
+	struct pair *p = &self->pair;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	p->connect_param = (struct rdma_conn_param){ .retry_count = 7 };
+	p->accept_param = (struct rdma_conn_param){
+		.retry_count = 7, .initiator_depth = 1,
+	};
+	pair_connect(p);
+	ASSERT_EQ(0, ibv_query_qp(p->client->qp, &attr, IBV_QP_ACCESS_FLAGS,
+				  &init));
+	EXPECT_NE(0, attr.qp_access_flags & IBV_ACCESS_REMOTE_READ);
+}
+
+/* Of a connection that is only being made it is no error, and does nothing. */
+TEST_F(connect, disconnect_pending)
+{
+	struct pair *p = &self->pair;
+	struct rdma_cm_event *event;
+
+	pair_listen(p);
+	pair_resolve(p);
+	pair_request(p);
+	ok(rdma_disconnect(p->client));
+	ok(rdma_disconnect(p->server));
+	expect_silence(p->client_channel);
+	ok(rdma_reject(p->server, NULL, 0));
+	event = get_event(p->client_channel, RDMA_CM_EVENT_REJECTED);
+	ok(rdma_ack_cm_event(event));
+}
+
 /* TIMEWAIT_EXIT: "The QP ... has exited its timewait state" */
 TEST_F(connect, timewait_exit)
 {

@@ -336,6 +336,85 @@ TEST_F(event, destroy_waits_for_ack)
 	p->client = NULL;
 }
 
+static void *ack_thread(void *event)
+{
+	sleep_ms(NEVER_MS);
+	rdma_ack_cm_event(event);
+	return NULL;
+}
+
+/* The same if the thread that destroys has got the event, and handed it to another */
+TEST_F(event, destroy_waits_for_ack_of_handed_on)
+{
+	struct pair *p = &self->pair;
+	struct rdma_cm_event *event;
+	pthread_t thread;
+	int i;
+
+	pair_listen(p);
+	for (i = 0; i < 2; i++) {
+		ok(rdma_create_id(p->client_channel, &p->client, NULL,
+				  RDMA_PS_TCP));
+		ok(rdma_resolve_addr(p->client, NULL, sa(&p->addr), RESOLVE_MS));
+		event = get_event(p->client_channel,
+				  RDMA_CM_EVENT_ADDR_RESOLVED);
+		ASSERT_EQ(0, pthread_create(&thread, NULL, ack_thread, event));
+		ok(rdma_destroy_id(p->client));
+		p->client = NULL;
+		EXPECT_TRUE(ended_within(thread, NEVER_MS / 2));
+	}
+}
+
+/*
+ * pthread_cancel(3)
+ */
+
+static void *get_event_thread(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(channel, &event);
+	return NULL;
+}
+
+static void *get_request_thread(void *listen)
+{
+	struct rdma_cm_id *id;
+
+	rdma_get_request(listen, &id);
+	return NULL;
+}
+
+static void cancel(struct __test_metadata *_metadata, void *(*start)(void *),
+		   void *arg)
+{
+	pthread_t thread;
+	void *result;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, start, arg));
+	sleep_ms(NEVER_MS);
+	ASSERT_EQ(0, pthread_cancel(thread));
+	ASSERT_EQ(0, pthread_join(thread, &result));
+	EXPECT_EQ(PTHREAD_CANCELED, result);
+}
+
+/* Calls that wait can be cancelled, and nothing stays locked. */
+TEST_F(event, cancelled)
+{
+	struct sockaddr_storage addr = my_addr(variant->family, 0);
+	struct pair *p = &self->pair;
+	struct rdma_cm_id *listen;
+
+	pair_listen(p);
+	ok(rdma_create_id(NULL, &listen, NULL, RDMA_PS_TCP));
+	ok(rdma_bind_addr(listen, sa(&addr)));
+	ok(rdma_listen(listen, 1));
+	cancel(_metadata, get_event_thread, p->server_channel);
+	cancel(_metadata, get_request_thread, listen);
+	ok(rdma_destroy_id(listen));
+	pair_connect(p);
+}
+
 /*
  * rdma_migrate_id
  */

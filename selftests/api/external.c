@@ -147,6 +147,50 @@ TEST_F(external, connects)
 	EXPECT_EQ(0, ibv_dereg_mr(mr_in));
 }
 
+/* A QP in id->qp is the library's to move, also one that the program has made. */
+static void adopt(struct pair *p, struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	id->qp = qp;
+	p->connect_param.qp_num = p->accept_param.qp_num = 0;
+}
+
+TEST_F(external, adopted)
+{
+	struct pair *p = &self->pair;
+
+	adopt(p, p->client, self->client_qp);
+	pair_request(p);
+	EXPECT_EQ(self->client_qp->qp_num, p->request->param.conn.qp_num);
+	adopt(p, p->server, self->server_qp);
+	pair_accept(p);
+	expect_event(p->client_channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(p->server_channel, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->client_qp));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->server_qp));
+	ok(rdma_disconnect(p->client));
+	EXPECT_EQ(IBV_QPS_ERR, qp_state(self->client_qp));
+	expect_event(p->server_channel, RDMA_CM_EVENT_DISCONNECTED);
+	p->client->qp = p->server->qp = NULL;
+}
+
+/* One that the program has moved to INIT goes on from there. */
+TEST_F(external, adopted_in_init)
+{
+	struct pair *p = &self->pair;
+
+	ASSERT_EQ(0, move_qp(p->client, self->client_qp, IBV_QPS_INIT));
+	adopt(p, p->client, self->client_qp);
+	pair_request(p);
+	ASSERT_EQ(0, move_qp(p->server, self->server_qp, IBV_QPS_INIT));
+	adopt(p, p->server, self->server_qp);
+	pair_accept(p);
+	expect_event(p->client_channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(p->server_channel, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->client_qp));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->server_qp));
+	p->client->qp = p->server->qp = NULL;
+}
+
 TEST_F(external, disconnects)
 {
 	struct pair *p = &self->pair;

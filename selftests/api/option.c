@@ -347,6 +347,9 @@ TEST_F(option, device_resolve)
 	err(ENODEV, rdma_resolve_addr(p->client, NULL, sa(&addr), RESOLVE_MS));
 	EXPECT_EQ(NULL, p->client->verbs);
 	EXPECT_EQ(-1, rdma_resolve_route(p->client, RESOLVE_MS));
+	/* "can only be destroyed": what it has come to is not used */
+	addr = parse("239.1.1.77", 0);
+	err(EINVAL, rdma_join_multicast(p->client, sa(&addr), NULL));
 }
 
 /* "One that listens on a wildcard address rejects requests" */

@@ -378,6 +378,34 @@ TEST_F(create_ep, is_synchronous)
 	EXPECT_EQ(RDMA_CM_EVENT_DISCONNECTED, self->id->event->event);
 }
 
+/* A passive one keeps it, with or without QPs; and a later id->pd counts. */
+TEST_F(create_ep, passive_pd)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(my_verbs());
+	struct rdma_addrinfo *res;
+
+	ASSERT_NE(NULL, pd);
+	res = my_addrinfo(variant->family, RAI_PASSIVE, RDMA_PS_TCP, 7777);
+	ASSERT_NE(NULL, res);
+	ok(rdma_create_ep(&self->id, res, pd, NULL));
+	EXPECT_EQ(pd, self->id->pd);
+	rdma_destroy_ep(self->id);
+	rdma_freeaddrinfo(res);
+
+	server_start(&self->server, variant->family, NULL, &self->attr, 1);
+	self->server.listen->pd = pd;
+	self->id = client_ep(variant->family, self->server.port, NULL,
+			     &self->attr);
+	ok(rdma_connect(self->id, NULL));
+	server_join(&self->server);
+	EXPECT_EQ(pd, self->server.conn[0]->qp->pd);
+	EXPECT_EQ(pd, self->server.conn[0]->pd);
+	rdma_destroy_ep(self->server.conn[0]);
+	self->server.taken = self->server.wanted = 0;
+	self->server.listen->pd = NULL;
+	EXPECT_EQ(0, ibv_dealloc_pd(pd));
+}
+
 /* "Users that wish asynchronous operation must migrate the rdma_cm_id" */
 TEST_F(create_ep, migrated_is_asynchronous)
 {

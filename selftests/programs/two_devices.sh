@@ -45,9 +45,20 @@ devices() {
 	[[ $output == *"devices 2 rxe0"* ]]
 }
 
+# What a program that can do without RDMA looks for: rping's first call.
+no_device() {
+	local output
+	rdma link delete second0 && rdma link delete rxe0
+	output=$(LD_LIBRARY_PATH=$RDMAEP_LIB rping -c -a "$MY_IP" -C 1 2>&1 || true)
+	rdma link add rxe0 type rxe netdev d0
+	echo "$output"
+	[[ $output == *"rdma_create_event_channel: No such device"* ]]
+}
+
 ktap_test "a second device" second_device
 ktap_test "rdma_get_devices() has both, in the kernel's order" devices
 ktap_test "a listener on a wildcard, clients over both" each_address
 ktap_test "RDMAEP_OPT_DEVICE" options
 ktap_test "udaddy over the second" both udaddy -b $SECOND -- udaddy -s $SECOND
+ktap_test "no device at all" no_device
 ktap_end
