@@ -34,7 +34,7 @@ lock() {
 	flock "$LOCK_FD"
 }
 
-# run LOG COMMAND...: quiet when it works, the whole log when it does not.
+# quietly LOG COMMAND...: quiet when it works, the whole log when it does not.
 quietly() {
 	local log=$1
 	shift

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Sourced by init and run-tests: what must hold after a command, whatever its exit code.
+# Sourced by init, run-tests and what starts the machines: what must hold after a command, whatever its exit code.
 
 DAMAGE='BUG:|WARNING:|Oops|general protection fault|possible circular|inconsistent lock'
 DAMAGE+='|suspicious RCU|possible recursive|held lock|KASAN|UBSAN|ODEBUG|kmemleak: [0-9]+ new'
