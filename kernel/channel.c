@@ -48,12 +48,12 @@ void rdma_ep_set_channel(struct rdma_ep *ep, struct rdma_ep_channel *channel)
 		list_for_each_entry(ev, &ep->events, ep_node)
 			rdma_ep_event_off_channel(ev);
 		list_del_init(&ep->channel_node);
-		ep->channel->num_eps--;
+		WRITE_ONCE(ep->channel->num_eps, ep->channel->num_eps - 1);
 	}
 	ep->channel = channel && channel->file ? channel : NULL;
 	if (ep->channel) {
 		list_add_tail(&ep->channel_node, &channel->eps);
-		channel->num_eps++;
+		WRITE_ONCE(channel->num_eps, channel->num_eps + 1);
 		rdma_ep_event_expose(ep);
 	}
 }

@@ -375,7 +375,7 @@ static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *
 		break;
 	case RDMA_EP_STATE_CONNECTING:
 	case RDMA_EP_STATE_REQUESTED:
-		/* To rdma_cm it is no error, and does nothing: no event would come. */
+		/* No error with rdma_ucm, and nothing is sent: no event would come. */
 		if (hdr->flags & RDMA_EP_F_WAIT)
 			ret = -EINVAL;
 		break;

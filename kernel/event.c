@@ -81,17 +81,19 @@ static void rdma_ep_event_on_channel(struct rdma_ep_event *ev, struct list_head 
 	struct rdma_ep_channel *channel = ev->ep->channel;
 
 	list_add(&ev->channel_node, prev);
-	channel->num_events++;
+	WRITE_ONCE(channel->num_events, channel->num_events + 1);
 	wake_up_interruptible_poll(&channel->wq, EPOLLIN | EPOLLRDNORM);
 }
 
 /* Take it off the channel again, if it is there. Context: the caller holds ev_lock. */
 void rdma_ep_event_off_channel(struct rdma_ep_event *ev)
 {
+	struct rdma_ep_channel *channel = ev->ep->channel;
+
 	if (list_empty(&ev->channel_node))
 		return;
 	list_del_init(&ev->channel_node);
-	ev->ep->channel->num_events--;
+	WRITE_ONCE(channel->num_events, channel->num_events - 1);
 }
 
 /* Put it on the channel, unless a waiter at the endpoint will take it. */

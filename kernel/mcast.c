@@ -122,6 +122,9 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 		return rdma_ep_fail_no_id(call, ep);
 	if (!ep->id->device)
 		return rdma_ep_fail_unbound(call, ep);
+	/* Its id may have a device that it may not use: see rdma_ep_device_ok(). */
+	if (ep->state == RDMA_EP_STATE_FAILED)
+		return rdma_ep_fail_state(call, ep, "join a group");
 	if (ep->last_group == U32_MAX)
 		return rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
 				    "the endpoint has used up the handles of its groups");

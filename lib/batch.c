@@ -502,5 +502,7 @@ RDMAEP_API int rdmaep_get_cm_events(struct rdma_event_channel *channel,
 		if (ret > 0)
 			got += ret;
 	} while (ret >= 0 && got < n);
+	if (got)
+		rdmaep_event_taken();
 	return got ? got : ret;
 }

@@ -56,16 +56,41 @@ void rdmaep_channel_unreserve(void)
 	__atomic_sub_fetch(&own_channels, 1, __ATOMIC_RELAXED);
 }
 
+/* The channel, or the right to make one, was for an id that does not come. */
+static void give_back(void *channel)
+{
+	struct rdmaep_channel *unused = channel;
+	int err = errno;
+
+	if (unused->ch.fd >= 0)
+		rdmaep_channel_keep_own(unused);
+	else
+		rdmaep_channel_unreserve();
+	errno = err;
+}
+
+/* rdmaep_call(), and if the thread is cancelled in it, give_back(). */
+static int call_with(struct rdmaep_channel *channel, unsigned int nr, void *cmd)
+{
+	int ret;
+
+	pthread_cleanup_push(give_back, channel);
+	ret = rdmaep_call(channel->ctx, nr, cmd);
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
 /* Return: 1 if there is none that will do. */
 static int call_idle_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 			     __s32 *fd)
 {
+	struct rdmaep_channel idle = { .ctx = ctx };
 	int ret;
 
-	*fd = rdmaep_ctx_take_channel(ctx);
+	*fd = idle.ch.fd = rdmaep_ctx_take_channel(ctx);
 	if (*fd < 0)
 		return 1;
-	ret = rdmaep_call(ctx, nr, cmd);
+	ret = call_with(&idle, nr, cmd);
 	if (!ret)
 		return 0;
 
@@ -74,11 +99,7 @@ static int call_idle_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 		rdmaep_channel_unreserve();
 		ret = 1;
 	} else {
-		struct rdmaep_channel unused = { .ch.fd = *fd, .ctx = ctx };
-		int err = errno;
-
-		rdmaep_channel_keep_own(&unused);
-		errno = err;
+		give_back(&idle);
 	}
 	*fd = -1;
 	return ret;
@@ -97,6 +118,7 @@ static int call_idle_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 			    __s32 *fd)
 {
+	struct rdmaep_channel none = { .ch.fd = -1, .ctx = ctx };
 	struct rdma_ep_hdr *hdr = cmd;
 	int ret;
 
@@ -105,7 +127,7 @@ int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 		return ret;
 	if (rdmaep_channel_reserve()) {
 		hdr->flags |= RDMA_EP_F_NEW_CHANNEL;
-		ret = rdmaep_call(ctx, nr, cmd);
+		ret = call_with(&none, nr, cmd);
 		if (ret || *fd < 0)
 			rdmaep_channel_unreserve();
 		if (!ret || (errno != EMFILE && errno != ENFILE))

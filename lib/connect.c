@@ -428,7 +428,8 @@ RDMAEP_API int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
  * Moves the QP to the error state. Works as well if the peer went first. A
  * synchronous id waits for the end. Follows rdma_disconnect(3).
  *
- * Return: 0, or -1 with errno EINVAL if there never was a connection.
+ * Return: 0, or -1 with errno EINVAL if there never was a connection, nor an
+ * attempt at one that is still under way; a synchronous id fails in that case, too.
  */
 RDMAEP_API int rdma_disconnect(struct rdma_cm_id *id)
 {

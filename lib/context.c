@@ -108,12 +108,13 @@ static struct rdmaep_ctx *ctx_open(void)
 			    RDMA_EP_DEVICE, strerror(err));
 		return NULL;
 	}
-	/* The first of its errors that a program without RDMA looks out for. */
-	if (!rdmaep_device_scan()) {
+	/* A program that can do without RDMA looks out for that. */
+	if (rdmaep_device_scan()) {
+		int err = errno;
+
 		close(ctx->fd);
 		free(ctx);
-		rdmaep_fail(ENODEV, RDMA_EP_REASON_NO_DEVICE,
-			    "there is no RDMA device");
+		errno = err;
 		return NULL;
 	}
 	ctx->refs = 1;
@@ -221,14 +222,16 @@ static void keep_reason(const struct rdma_ep_reason *reason)
 	last_reason.text[sizeof(last_reason.text) - 1] = '\0';
 }
 
-/* A call that waits is a cancellation point, as read(2) is; ioctl(2) is not. */
+/*
+ * A call that waits is a cancellation point, as read(2) is; ioctl(2) is not. But
+ * for RDMA_EP_CREATE_EP, whose endpoint nobody would know then.
+ */
 static int call_device(struct rdmaep_ctx *ctx, unsigned int nr,
 		       struct rdma_ep_hdr *hdr)
 {
 	int ret, type;
 
-	if (nr != RDMA_EP_WAIT && nr != RDMA_EP_CREATE_EP &&
-	    !(hdr->flags & RDMA_EP_F_WAIT))
+	if (nr != RDMA_EP_WAIT && !(hdr->flags & RDMA_EP_F_WAIT))
 		return ioctl(ctx->fd, nr, hdr);
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);

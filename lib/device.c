@@ -201,22 +201,29 @@ static struct rdmaep_device *device_scan(uint32_t index, __be64 guid)
  *
  * Until it has found one; better before a connection waits for it.
  *
- * Return: whether it has found one, now or before.
+ * Return: 0 if it has found one, now or before; -1 with errno ENODEV, or from
+ * libibverbs.
  */
-bool rdmaep_device_scan(void)
+int rdmaep_device_scan(void)
 {
 	static bool found;
 	struct ibv_device **list;
+	int ret = 0;
 
 	rdmaep_guard_enter(&device_lock);
 	if (!found) {
 		list = ibv_get_device_list(NULL);
 		found = list && list[0];
+		if (!list)
+			ret = -1;
+		else if (!found)
+			ret = rdmaep_fail(ENODEV, RDMA_EP_REASON_NO_DEVICE,
+					  "libibverbs finds no RDMA device: is there one, and its provider installed?");
 		if (list)
 			ibv_free_device_list(list);
 	}
 	rdmaep_guard_leave(&device_lock);
-	return found;
+	return ret;
 }
 
 /**

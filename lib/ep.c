@@ -170,8 +170,7 @@ int rdmaep_ep_set(struct rdmaep_id *ep, const struct rdma_addrinfo *res,
  * @id: where the id goes
  * @res: what rdma_getaddrinfo() has found
  * @pd: protection domain for the QP, or NULL for the device's default. Passive
- *	side: becomes id->pd, which is that of the ids that rdma_get_request()
- *	returns.
+ *	side: becomes id->pd, in which rdma_get_request() makes the QPs.
  * @qp_init_attr: attributes of the QP, or NULL for none. Passive side:
  *	remembered for the ids that rdma_get_request() returns.
  *
@@ -238,6 +237,11 @@ static int request_finish(struct rdmaep_id *listener, struct rdmaep_event *evt,
 	return -1;
 }
 
+static void free_event(void *evt)
+{
+	rdmaep_event_free(evt);
+}
+
 static void drop_fd(int fd)
 {
 	struct rdmaep_channel ch = { .ch.fd = fd };
@@ -277,6 +281,7 @@ RDMAEP_API int rdma_get_request(struct rdma_cm_id *listen,
 	struct rdma_ep_wait cmd = { .hdr.flags = RDMA_EP_F_NEW_CHANNEL };
 	struct rdma_ep_record rec;
 	struct rdmaep_event *evt;
+	int ret;
 
 	if (!listener->sync)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_STATE,
@@ -290,10 +295,11 @@ RDMAEP_API int rdma_get_request(struct rdma_cm_id *listen,
 	evt = rdmaep_event_alloc(listener);
 	if (!evt)
 		return -1;
-	if (rdmaep_ep_wait(listener, &cmd, &rec)) {
-		rdmaep_event_free(evt);
+	pthread_cleanup_push(free_event, evt);
+	ret = rdmaep_ep_wait(listener, &cmd, &rec);
+	pthread_cleanup_pop(ret != 0);
+	if (ret)
 		return -1;
-	}
 	if (rec.type != RDMA_EP_EVENT_CONNECT_REQUEST)
 		return request_other(listener, evt, &rec);
 

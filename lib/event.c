@@ -24,7 +24,7 @@
 /* Once a thread has acknowledged what another has taken. Under rdmaep_lock. */
 static bool handed_on;
 
-/* How many events this thread has taken */
+/* How many calls have brought this thread events */
 static __thread uint64_t num_taken;
 
 /**
@@ -105,9 +105,9 @@ enum holder {
 };
 
 /*
- * Who holds an id's events that are not acknowledged? The last that a thread
- * has taken it may be working on; of those before it cannot be said in a
- * program that hands events on.
+ * Who holds an id's events that are not acknowledged? Those that a thread's last
+ * call has brought it may be working on; of those before it cannot be said in
+ * a program that hands events on.
  */
 static enum holder event_holder(struct rdmaep_id *ep, uint64_t group)
 {
@@ -145,20 +145,19 @@ void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group)
 	enum holder holder;
 
 	pthread_mutex_lock(&rdmaep_lock);
-	pthread_cleanup_push(rdmaep_unlock, NULL);
 	while ((holder = event_holder(ep, group)) != NOBODY) {
 		if (holder == OTHERS) {
-			pthread_cond_wait(&rdmaep_acked, &rdmaep_lock);
+			rdmaep_wait_locked(&rdmaep_acked, NULL);
 			continue;
 		}
 		if (!until.tv_sec) {
 			clock_gettime(CLOCK_REALTIME, &until);
 			until.tv_sec += HANDED_ON_S;
 		}
-		if (pthread_cond_timedwait(&rdmaep_acked, &rdmaep_lock, &until))
+		if (rdmaep_wait_locked(&rdmaep_acked, &until))
 			break;
 	}
-	pthread_cleanup_pop(1);
+	pthread_mutex_unlock(&rdmaep_lock);
 }
 
 /* Private data and connection parameters */
@@ -360,7 +359,7 @@ static struct rdmaep_id *event_claim(struct rdmaep_event *evt,
 		evt->owner = ep;
 		evt->listed = true;
 		evt->taker = pthread_self();
-		evt->nth = ++num_taken;
+		evt->nth = num_taken + 1;
 		evt->fork_count = rdmaep_fork_count;
 		evt->group = rec->type == RDMA_EP_EVENT_MULTICAST_JOIN ||
 			     rec->type == RDMA_EP_EVENT_MULTICAST_ERROR ?
@@ -477,6 +476,12 @@ int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
 	return 0;
 }
 
+/** rdmaep_event_taken() - a call has brought the calling thread events */
+void rdmaep_event_taken(void)
+{
+	num_taken++;
+}
+
 /**
  * rdma_get_cm_event() - take the next event of a channel
  * @channel: the channel
@@ -507,6 +512,7 @@ RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 			return -1;
 		}
 	} while (rdmaep_event_make(evt, ch->ctx, &rec));
+	rdmaep_event_taken();
 	*event = &evt->event;
 	return 0;
 }

@@ -37,11 +37,24 @@ static struct {
 } graves[GRAVES];
 static unsigned int next_grave;
 
-/** rdmaep_unlock() - release rdmaep_lock, where a thread is cancelled */
-void rdmaep_unlock(void *unused)
+/**
+ * rdmaep_wait_locked() - wait for a condition; called with rdmaep_lock held
+ * @cond: the condition
+ * @until: when to give up, by CLOCK_REALTIME; NULL for never
+ *
+ * pthread_cancel(3) has to wait: it would leave things half done.
+ *
+ * Return: 0 or an errno.
+ */
+int rdmaep_wait_locked(pthread_cond_t *cond, struct timespec *until)
 {
-	(void)unused;
-	pthread_mutex_unlock(&rdmaep_lock);
+	int ret, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ret = until ? pthread_cond_timedwait(cond, &rdmaep_lock, until) :
+		      pthread_cond_wait(cond, &rdmaep_lock);
+	pthread_setcancelstate(state, &state);
+	return ret;
 }
 
 /** rdmaep_id_after_fork() - in the child, nobody waits for anything */
@@ -138,7 +151,6 @@ struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial)
 {
 	struct timespec until = { 0 };
 	struct rdmaep_id *ep;
-	int state, late;
 
 	for (;;) {
 		for (ep = buckets[serial & bucket_mask]; ep; ep = ep->hash_next)
@@ -155,11 +167,7 @@ struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial)
 			clock_gettime(CLOCK_REALTIME, &until);
 			until.tv_sec += 10;
 		}
-		/* What was read must not be lost by pthread_cancel(3). */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-		late = pthread_cond_timedwait(&id_born, &rdmaep_lock, &until);
-		pthread_setcancelstate(state, &state);
-		if (late)
+		if (rdmaep_wait_locked(&id_born, &until))
 			return NULL;
 	}
 }

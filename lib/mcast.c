@@ -324,7 +324,6 @@ static struct rdmaep_group *group_take(struct rdmaep_id *ep,
 	struct rdmaep_group **pos, *group;
 
 	pthread_mutex_lock(&rdmaep_lock);
-	pthread_cleanup_push(rdmaep_unlock, NULL);
 	for (;;) {
 		for (pos = &ep->groups; *pos; pos = &(*pos)->next)
 			if (!memcmp(&(*pos)->addr, addr, len))
@@ -332,11 +331,11 @@ static struct rdmaep_group *group_take(struct rdmaep_id *ep,
 		group = *pos;
 		if (!group || group->handle)
 			break;
-		pthread_cond_wait(&rdmaep_acked, &rdmaep_lock);
+		rdmaep_wait_locked(&rdmaep_acked, NULL);
 	}
 	if (group)
 		*pos = group->next;
-	pthread_cleanup_pop(1);
+	pthread_mutex_unlock(&rdmaep_lock);
 	return group;
 }
 

@@ -66,7 +66,6 @@ static int qp_to_init(struct rdmaep_id *ep, struct ibv_qp *qp)
 
 	if (modify(qp, init))
 		return -1;
-	ep->init_qp = qp;
 	ep->init_access = init->qp_access_flags;
 	return 0;
 }
@@ -88,7 +87,7 @@ int rdmaep_qp_to_rtr(struct rdmaep_id *ep, int responder_resources)
 	if (!rtr)
 		return -1;
 	/* One that the program has made by itself, and put into id->qp */
-	if (qp != ep->init_qp && qp_to_init(ep, qp))
+	if (qp->qp_num != ep->made_qp_num && qp_to_init(ep, qp))
 		return -1;
 	attr = *rtr;
 	if (responder_resources >= 0)
@@ -389,6 +388,7 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 
 	id->pd = qp->pd;
 	id->qp = qp;
+	ep->made_qp_num = qp->qp_num;
 	rdmaep_groups_attach(ep);
 	return 0;
 
@@ -442,7 +442,7 @@ void rdmaep_qp_destroy(struct rdmaep_id *ep, bool last)
 	rdmaep_groups_detach(ep);
 	err = ibv_destroy_qp(ep->id.qp);
 	ep->id.qp = NULL;
-	ep->init_qp = NULL;
+	ep->made_qp_num = 0;
 	/* EBUSY if the program has attached it to a group by itself: it lives on. */
 	if (last && !err)
 		rdmaep_cqs_park(ep);

@@ -224,7 +224,7 @@ void rdmaep_device_lock(bool lock);
 struct rdmaep_device *rdmaep_device_get(uint32_t index, __be64 guid);
 void rdmaep_device_put(struct rdmaep_device *dev);
 void rdmaep_device_gone(struct rdmaep_device *dev);
-bool rdmaep_device_scan(void);
+int rdmaep_device_scan(void);
 struct ibv_pd *rdmaep_device_pd(struct rdmaep_device *dev);
 struct ibv_xrcd *rdmaep_device_xrcd(struct rdmaep_device *dev);
 
@@ -278,8 +278,9 @@ bool rdmaep_cqs_flush(struct rdmaep_device *dev);
  * @max_reject_data: likewise
  * @attr_parts: which of @attr are valid, as RDMA_EP_REC_*
  * @attr: attributes to move the QP to INIT, RTR, RTS
- * @init_qp: the QP that went to INIT, or NULL. A program may replace id->qp.
- * @init_access: qp_access_flags that it went there with
+ * @made_qp_num: number of the QP that the library has made, 0 if it has not. A
+ *	program may put another one into id->qp.
+ * @init_access: qp_access_flags that the QP went to INIT with
  * @made_recv: the CQ made for its receives
  * @made_send: the CQ made for its sends
  * @initiator_depth: negotiated initiator depth
@@ -315,7 +316,7 @@ struct rdmaep_id {
 	uint16_t max_reject_data;
 	uint32_t attr_parts;
 	struct ib_uverbs_qp_attr attr[RDMA_EP_ATTRS];
-	struct ibv_qp *init_qp;
+	uint32_t made_qp_num;
 	uint32_t init_access;
 	struct rdmaep_made_cq made_recv;
 	struct rdmaep_made_cq made_send;
@@ -356,7 +357,7 @@ static inline int rdmaep_need_device(const struct rdmaep_id *ep)
 extern pthread_mutex_t rdmaep_lock;
 extern pthread_cond_t rdmaep_acked;
 
-void rdmaep_unlock(void *unused);
+int rdmaep_wait_locked(pthread_cond_t *cond, struct timespec *until);
 
 void rdmaep_id_after_fork(void);
 int rdmaep_check_port_space(enum rdma_port_space ps);
@@ -387,7 +388,7 @@ void rdmaep_id_kill(struct rdmaep_id *ep);
  * @next: next in the owner's list
  * @listed: it is in the owner's list: rdma_get_cm_event() has delivered it
  * @taker: the thread that took it
- * @nth: how many that thread had taken with this one
+ * @nth: by which of that thread's calls that brought any
  * @fork_count: in which process it was taken
  * @group: multicast: cookie of the group, 0 otherwise
  * @private_data: what the peer sent along
@@ -415,6 +416,7 @@ int rdmaep_event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
 			struct rdma_ep_record *rec);
 void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group);
 void rdmaep_event_drop_current(struct rdma_cm_id *id);
+void rdmaep_event_taken(void);
 
 /**
  * struct rdmaep_wait - a synchronous operation on its way

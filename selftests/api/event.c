@@ -336,33 +336,59 @@ TEST_F(event, destroy_waits_for_ack)
 	p->client = NULL;
 }
 
-static void *ack_thread(void *event)
+struct late_ack {
+	struct rdma_cm_event *event;
+	int ms;
+	bool done;
+};
+
+static void *ack_thread(void *arg)
 {
-	sleep_ms(NEVER_MS);
-	rdma_ack_cm_event(event);
+	struct late_ack *late = arg;
+
+	sleep_ms(late->ms);
+	__atomic_store_n(&late->done, true, __ATOMIC_RELEASE);
+	rdma_ack_cm_event(late->event);
 	return NULL;
 }
 
-/* The same if the thread that destroys has got the event, and handed it to another */
+static struct rdma_cm_event *_resolved(struct __test_metadata *_metadata,
+				       struct pair *p, struct rdma_cm_id **id)
+{
+	ok(rdma_create_id(p->client_channel, id, NULL, RDMA_PS_TCP));
+	ok(rdma_resolve_addr(*id, NULL, sa(&p->addr), RESOLVE_MS));
+	return get_event(p->client_channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+/*
+ * The same if the thread that destroys has got the event, and handed it to
+ * another: its last one, and then, for as long as it takes, one before it.
+ */
 TEST_F(event, destroy_waits_for_ack_of_handed_on)
 {
 	struct pair *p = &self->pair;
+	struct late_ack late = { .ms = NEVER_MS };
 	struct rdma_cm_event *event;
+	struct rdma_cm_id *other;
 	pthread_t thread;
-	int i;
 
 	pair_listen(p);
-	for (i = 0; i < 2; i++) {
-		ok(rdma_create_id(p->client_channel, &p->client, NULL,
-				  RDMA_PS_TCP));
-		ok(rdma_resolve_addr(p->client, NULL, sa(&p->addr), RESOLVE_MS));
-		event = get_event(p->client_channel,
-				  RDMA_CM_EVENT_ADDR_RESOLVED);
-		ASSERT_EQ(0, pthread_create(&thread, NULL, ack_thread, event));
-		ok(rdma_destroy_id(p->client));
-		p->client = NULL;
-		EXPECT_TRUE(ended_within(thread, NEVER_MS / 2));
-	}
+	late.event = _resolved(_metadata, p, &p->client);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, ack_thread, &late));
+	ok(rdma_destroy_id(p->client));
+	EXPECT_TRUE(__atomic_load_n(&late.done, __ATOMIC_ACQUIRE));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+
+	late = (struct late_ack){ .ms = 3000 };
+	late.event = _resolved(_metadata, p, &p->client);
+	event = _resolved(_metadata, p, &other);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, ack_thread, &late));
+	ok(rdma_destroy_id(p->client));
+	p->client = NULL;
+	EXPECT_TRUE(__atomic_load_n(&late.done, __ATOMIC_ACQUIRE));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ok(rdma_ack_cm_event(event));
+	ok(rdma_destroy_id(other));
 }
 
 /*

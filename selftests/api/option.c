@@ -347,8 +347,19 @@ TEST_F(option, device_resolve)
 	err(ENODEV, rdma_resolve_addr(p->client, NULL, sa(&addr), RESOLVE_MS));
 	EXPECT_EQ(NULL, p->client->verbs);
 	EXPECT_EQ(-1, rdma_resolve_route(p->client, RESOLVE_MS));
-	/* "can only be destroyed": what it has come to is not used */
-	addr = parse("239.1.1.77", 0);
+}
+
+/* "can only be destroyed": the device it has come to is not used */
+TEST_F(option, device_multicast)
+{
+	struct sockaddr_storage addr = my_addr(variant->family, 1);
+	struct pair *p = &self->pair;
+
+	not_on_stock("it has no such option");
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_UDP));
+	ok(set_device(p->client, other_device()));
+	err(ENODEV, rdma_resolve_addr(p->client, NULL, sa(&addr), RESOLVE_MS));
+	addr = parse(variant->family == AF_INET ? "239.1.1.77" : "ff0e::77", 0);
 	err(EINVAL, rdma_join_multicast(p->client, sa(&addr), NULL));
 }
 

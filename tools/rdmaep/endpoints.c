@@ -39,7 +39,7 @@ const struct endpoint_state endpoint_states[] = {
 	STATE(ACCEPTING, "has accepted, waits for the peer to confirm"),
 	STATE(CONNECTED, "connected"),
 	STATE(DISCONNECTED, "the connection has ended"),
-	STATE(FAILED, "the attempt to connect has failed"),
+	STATE(FAILED, "the attempt to connect has failed, or it came to a device it may not use"),
 	STATE(REMOVED, "its RDMA device has gone; it can only be destroyed"),
 	{ NULL, NULL }
 };

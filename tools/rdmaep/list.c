@@ -60,7 +60,7 @@ static bool words_known(const struct tool_command *cmd, const char *what, const 
 	char *rest = strdupa(words), *word;
 
 	while ((word = strsep(&rest, ","))) {
-		if (in_list(known, word))
+		if (!*word || in_list(known, word))
 			continue;
 		tool_usage_error(cmd, "no %s is called %s; there are %s", what, word, known);
 		return false;

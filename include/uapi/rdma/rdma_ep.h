@@ -223,7 +223,8 @@ enum rdma_ep_event_type {
  * @RDMA_EP_STATE_ACCEPTING: accept was called
  * @RDMA_EP_STATE_CONNECTED: established
  * @RDMA_EP_STATE_DISCONNECTED: was connected
- * @RDMA_EP_STATE_FAILED: the attempt to connect has failed or was rejected
+ * @RDMA_EP_STATE_FAILED: the attempt to connect has failed or was rejected; or
+ *	binding or resolving has led to a device that RDMA_EP_OPT_DEVICE excludes
  * @RDMA_EP_STATE_REMOVED: the device went away
  */
 enum rdma_ep_state {
