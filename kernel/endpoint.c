@@ -4,6 +4,7 @@
  * handle until one thread wins the right to tear it down. A handle is free
  * again only when nothing of its endpoint is left in the context.
  */
+#include <linux/completion.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -221,8 +222,10 @@ void rdma_ep_close_id(struct rdma_ep *ep)
 	id = ep->id;
 	ep->id = NULL;
 	mutex_unlock(&ep->lock);
-	if (id)
-		rdma_destroy_id(id);
+	if (!id)
+		return;
+	rdma_ep_test_stall();
+	rdma_destroy_id(id);
 }
 
 /* No more events: those there are go to @list, threads that wait are woken. */
@@ -305,12 +308,94 @@ static unsigned int rdma_ep_teardown_all(struct list_head *list)
 	return discarded;
 }
 
+/*
+ * rdma_destroy_id() waits until the device has sent what ib_cm gave it. One whose
+ * link has gone may keep it for ever. Nobody waits longer than this; what is left
+ * is torn down behind his back.
+ */
+#define RDMA_EP_DESTROY_S rdma_ep_test_patience(10)
+
+/**
+ * struct rdma_ep_remains - endpoints that are torn down by a work item
+ * @kref: held by the work, and by who waits for it
+ * @work: tears them down
+ * @eps: as rdma_ep_retire() has left them
+ * @discarded: how many of their events nobody has read, once it is @done
+ * @done: they are gone
+ */
+struct rdma_ep_remains {
+	struct kref kref;
+	struct work_struct work;
+	struct list_head eps;
+	unsigned int discarded;
+	struct completion done;
+};
+
+static void rdma_ep_remains_release(struct kref *kref)
+{
+	kfree(container_of(kref, struct rdma_ep_remains, kref));
+}
+
+static void rdma_ep_remains_work(struct work_struct *work)
+{
+	struct rdma_ep_remains *remains = container_of(work, struct rdma_ep_remains, work);
+
+	remains->discarded = rdma_ep_teardown_all(&remains->eps);
+	complete(&remains->done);
+	kref_put(&remains->kref, rdma_ep_remains_release);
+}
+
+static struct rdma_ep_remains *rdma_ep_remains_alloc(void)
+{
+	struct rdma_ep_remains *remains = kmalloc(sizeof(*remains), GFP_KERNEL_ACCOUNT);
+
+	if (!remains)
+		return NULL;
+	kref_init(&remains->kref);
+	INIT_WORK(&remains->work, rdma_ep_remains_work);
+	INIT_LIST_HEAD(&remains->eps);
+	init_completion(&remains->done);
+	return remains;
+}
+
+/*
+ * Tear them down, and wait for that if @wait. Returns how many events nobody has
+ * read, 0 if that is not known yet.
+ */
+static unsigned int rdma_ep_remains_finish(struct rdma_ep_remains *remains, bool wait)
+{
+	unsigned int discarded = 0;
+
+	kref_get(&remains->kref); /* the work's */
+	queue_work(rdma_ep_wq, &remains->work);
+	if (wait && wait_for_completion_timeout(&remains->done, RDMA_EP_DESTROY_S * HZ))
+		discarded = remains->discarded;
+	kref_put(&remains->kref, rdma_ep_remains_release);
+	return discarded;
+}
+
+/* May ib_cm have something to send for it, or be about to when its id goes? */
+static bool rdma_ep_may_linger(const struct rdma_ep *ep)
+{
+	switch (READ_ONCE(ep->state)) {
+	case RDMA_EP_STATE_REQUESTED:
+	case RDMA_EP_STATE_CONNECTING:
+	case RDMA_EP_STATE_RESPONDED:
+	case RDMA_EP_STATE_ACCEPTING:
+	case RDMA_EP_STATE_CONNECTED:
+		return true;
+	default:
+		return READ_ONCE(ep->given_up);
+	}
+}
+
 /**
  * rdma_ep_close_all - tear down what a context holds
  * @ctx: the context, whose file is closed
  */
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 {
+	struct rdma_ep_remains *remains = rdma_ep_remains_alloc();
 	struct rdma_ep_channel *channel;
 	unsigned long handle;
 	struct rdma_ep *ep;
@@ -326,7 +411,12 @@ void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 		rdma_ep_retire(ep, &eps);
 		cond_resched();
 	}
-	rdma_ep_teardown_all(&eps);
+	if (remains) {
+		list_splice(&eps, &remains->eps);
+		rdma_ep_remains_finish(remains, true);
+	} else {
+		rdma_ep_teardown_all(&eps);
+	}
 }
 
 /* The endpoint is gone. @discarded is below 0 if nobody is there to be told. */
@@ -348,6 +438,24 @@ static int rdma_ep_destroyed(struct rdma_ep_call *call, struct rdma_ep *ep, int 
 	return rdma_ep_respond(call);
 }
 
+/* Returns how many events nobody has read, or -ENOENT: it is being destroyed. */
+static int rdma_ep_destroy_lingering(struct rdma_ep *ep)
+{
+	struct rdma_ep_remains *remains = rdma_ep_remains_alloc();
+	LIST_HEAD(eps);
+
+	if (!rdma_ep_retire(ep, remains ? &remains->eps : &eps)) {
+		kfree(remains);
+		return -ENOENT;
+	}
+	return remains ? rdma_ep_remains_finish(remains, true) : rdma_ep_teardown_all(&eps);
+}
+
+static int rdma_ep_destroy_now(struct rdma_ep *ep)
+{
+	return rdma_ep_unpublish(ep) ? rdma_ep_teardown(ep) : -ENOENT;
+}
+
 int rdma_ep_destroy(struct rdma_ep_call *call)
 {
 	struct rdma_ep_destroy *cmd = call->cmd;
@@ -361,37 +469,23 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
-	if (!rdma_ep_unpublish(ep)) {
-		rdma_ep_put(ep);
-		return rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
-				    "endpoint %u is being destroyed already", cmd->ep);
-	}
-	if (call->async) {
+	if (call->async && rdma_ep_unpublish(ep)) {
 		call->wait_ep = ep;
 		call->done = rdma_ep_destroyed;
 		return -EIOCBQUEUED;
 	}
-	ret = rdma_ep_destroyed(call, ep, rdma_ep_teardown(ep), NULL);
+	if (call->async)
+		ret = -ENOENT;
+	else
+		ret = rdma_ep_may_linger(ep) ? rdma_ep_destroy_lingering(ep) :
+					       rdma_ep_destroy_now(ep);
+	if (ret < 0)
+		ret = rdma_ep_fail(call, ret, RDMA_EP_REASON_HANDLE,
+				   "endpoint %u is being destroyed already", cmd->ep);
+	else
+		ret = rdma_ep_destroyed(call, ep, ret, NULL);
 	rdma_ep_put(ep);
 	return ret;
-}
-
-/**
- * struct rdma_ep_remains - endpoints whose end nobody waits for
- * @work: tears them down
- * @eps: as rdma_ep_retire() has left them
- */
-struct rdma_ep_remains {
-	struct work_struct work;
-	struct list_head eps;
-};
-
-static void rdma_ep_remains_work(struct work_struct *work)
-{
-	struct rdma_ep_remains *remains = container_of(work, struct rdma_ep_remains, work);
-
-	rdma_ep_teardown_all(&remains->eps);
-	kfree(remains);
 }
 
 static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list)
@@ -424,21 +518,15 @@ int rdma_ep_destroy_many(struct rdma_ep_call *call)
 	struct rdma_ep_remains *remains;
 	int ret;
 
-	remains = kmalloc(sizeof(*remains), GFP_KERNEL_ACCOUNT);
+	remains = rdma_ep_remains_alloc();
 	if (!remains)
 		return -ENOMEM;
-	INIT_WORK(&remains->work, rdma_ep_remains_work);
-	INIT_LIST_HEAD(&remains->eps);
 
 	cmd->out_destroyed = 0;
 	cmd->out_discarded = 0;
 	ret = rdma_ep_retire_many(call, &remains->eps);
-	if (cmd->hdr.flags & RDMA_EP_DESTROY_NOWAIT) {
-		queue_work(rdma_ep_wq, &remains->work);
-	} else {
-		cmd->out_discarded = rdma_ep_teardown_all(&remains->eps);
-		kfree(remains);
-	}
+	cmd->out_discarded =
+		rdma_ep_remains_finish(remains, !(cmd->hdr.flags & RDMA_EP_DESTROY_NOWAIT));
 	/* Handles that name nothing are no failure of the call. */
 	call->reason.code = RDMA_EP_REASON_NONE;
 	return ret ?: rdma_ep_respond(call);

@@ -4,6 +4,7 @@
  * how many objects there are. Only in a build with RDMA_EP_TEST=y.
  */
 #include <linux/debugfs.h>
+#include <linux/delay.h>
 #include <linux/fault-inject.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
@@ -83,6 +84,27 @@ static u32 rdma_ep_test_seconds;
 unsigned int rdma_ep_test_patience(unsigned int seconds)
 {
 	return READ_ONCE(rdma_ep_test_seconds) ?: seconds;
+}
+
+static unsigned long rdma_ep_test_stalled_until; /* in jiffies, 0 for never */
+
+/* As if the device kept what is still to be sent. */
+void rdma_ep_test_stall(void)
+{
+	unsigned long until;
+
+	while ((until = READ_ONCE(rdma_ep_test_stalled_until)) && time_before(jiffies, until))
+		msleep(20);
+}
+
+static int rdma_ep_test_set_stall(u32 __user *useconds)
+{
+	u32 seconds;
+
+	if (get_user(seconds, useconds))
+		return -EFAULT;
+	WRITE_ONCE(rdma_ep_test_stalled_until, seconds ? jiffies + seconds * HZ : 0);
+	return 0;
 }
 
 /**
@@ -252,6 +274,8 @@ long rdma_ep_test_ioctl(struct rdma_ep_ctx *ctx, unsigned int cmd, void __user *
 		return rdma_ep_test_count(uarg);
 	case RDMA_EP_TEST_PATIENCE:
 		return get_user(rdma_ep_test_seconds, (u32 __user *)uarg);
+	case RDMA_EP_TEST_STALL:
+		return rdma_ep_test_set_stall(uarg);
 	default:
 		return -ENOTTY;
 	}

@@ -85,10 +85,20 @@ struct rdma_ep_test_patience {
 	__u32 seconds;
 };
 
+/**
+ * struct rdma_ep_test_stall - ioctl(RDMA_EP_TEST_STALL)
+ * @seconds: how long the ids destroyed from now on wait for their device, 0 for
+ *	not at all, which ends the wait of others, too
+ */
+struct rdma_ep_test_stall {
+	__u32 seconds;
+};
+
 #define RDMA_EP_TEST_EVENT    _IO(RDMA_EP_IOC_TYPE, 0xf0)
 #define RDMA_EP_TEST_STATE    _IO(RDMA_EP_IOC_TYPE, 0xf1)
 #define RDMA_EP_TEST_COUNT    _IO(RDMA_EP_IOC_TYPE, 0xf2)
 #define RDMA_EP_TEST_PATIENCE _IO(RDMA_EP_IOC_TYPE, 0xf3)
+#define RDMA_EP_TEST_STALL    _IO(RDMA_EP_IOC_TYPE, 0xf4)
 
 #ifdef __KERNEL__
 
@@ -108,6 +118,7 @@ void rdma_ep_test_init(void);
 void rdma_ep_test_exit(void);
 bool rdma_ep_test_should_fail(void);
 unsigned int rdma_ep_test_patience(unsigned int seconds);
+void rdma_ep_test_stall(void);
 void rdma_ep_test_add(enum rdma_ep_test_object object, int n);
 long rdma_ep_test_ioctl(struct rdma_ep_ctx *ctx, unsigned int cmd, void __user *uarg);
 
@@ -129,6 +140,10 @@ static inline bool rdma_ep_test_should_fail(void)
 static inline unsigned int rdma_ep_test_patience(unsigned int seconds)
 {
 	return seconds;
+}
+
+static inline void rdma_ep_test_stall(void)
+{
 }
 
 static inline void rdma_ep_test_add(enum rdma_ep_test_object object, int n)

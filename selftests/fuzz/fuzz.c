@@ -336,16 +336,30 @@ static void set_fail(unsigned int nth)
 		die("fail-nth cannot be set");
 }
 
+/* A signal that was sent to end the call before must not come now. */
+static void block_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(how, &set, NULL);
+}
+
 static void fail_begin(const struct op *op)
 {
-	if (op->fail)
-		set_fail(op->fail);
+	if (!op->fail)
+		return;
+	block_signals(SIG_BLOCK);
+	set_fail(op->fail);
 }
 
 static void fail_end(const struct op *op)
 {
-	if (op->fail)
-		set_fail(0);
+	if (!op->fail)
+		return;
+	set_fail(0);
+	block_signals(SIG_UNBLOCK);
 }
 
 struct buffer {

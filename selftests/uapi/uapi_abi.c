@@ -646,7 +646,7 @@ TEST(unknown_commands)
 	test_code = has_test_code(fd);
 	for (nr = info.out_commands; nr <= _IOC_NRMASK; nr++) {
 		if (test_code && nr >= _IOC_NR(RDMA_EP_TEST_EVENT) &&
-		    nr <= _IOC_NR(RDMA_EP_TEST_PATIENCE))
+		    nr <= _IOC_NR(RDMA_EP_TEST_STALL))
 			continue;
 		EXPECT_EQ(-ENOTTY, ep_ioctl(fd, _IO(RDMA_EP_IOC_TYPE, nr), &arg))
 			TH_LOG("command %u", nr);

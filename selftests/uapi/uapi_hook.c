@@ -890,4 +890,64 @@ TEST_F(hook, overdue_among_many)
 	do_ok(set_patience(self->fd, 0));
 }
 
+static int set_stall(int fd, uint32_t seconds)
+{
+	struct rdma_ep_test_stall cmd = { .seconds = seconds };
+
+	return ep_ioctl(fd, RDMA_EP_TEST_STALL, &cmd);
+}
+
+/*
+ * A device that keeps what is to be sent holds up rdma_destroy_id(). Nobody waits
+ * for that: not who destroys, nor who closes the context.
+ */
+TEST_F(hook, device_that_keeps_messages)
+{
+	struct situation s = { .family = AF_INET, .ps = PS_TCP };
+	struct situation other = s;
+	struct rdma_ep_destroy_many many;
+	struct rdma_ep_test_count count;
+	uint64_t start;
+	int fd;
+
+	if (self->ctx.fd < 0)
+		return;
+	fd = open_ep();
+	ASSERT_LE(0, fd);
+	make_connected(_metadata, self->fd, &s);
+	make_connected(_metadata, fd, &other);
+	do_ok(set_patience(self->fd, 1));
+	do_ok(set_stall(self->fd, 600));
+	start = now_ms();
+	do_ok(try_destroy(self->fd, s.active));
+	EXPECT_LT(900, now_ms() - start);
+	EXPECT_GT(3000 * slow(), now_ms() - start);
+	EXPECT_EQ(-ENOENT, try_destroy(self->fd, s.active));
+	many = (struct rdma_ep_destroy_many){
+		.hdr = EP_HDR(many, 0), .eps_uptr = UPTR(&s.passive), .count = 1,
+	};
+	start = now_ms();
+	do_ok(ep_ioctl(self->fd, RDMA_EP_DESTROY_MANY, &many));
+	EXPECT_EQ(1, many.out_destroyed);
+	EXPECT_GT(3000 * slow(), now_ms() - start);
+	start = now_ms();
+	ASSERT_EQ(0, close(fd));
+	EXPECT_GT(3000 * slow(), now_ms() - start);
+	do_ok(ioctl(self->fd, RDMA_EP_TEST_COUNT, &count));
+	EXPECT_LE(5, count.endpoints);
+
+	/* and then all of it goes */
+	do_ok(set_stall(self->fd, 0));
+	do_ok(set_patience(self->fd, 0));
+	do_ok(try_destroy(self->fd, s.listener));
+	for (start = now_ms(); now_ms() - start < 60000 * slow();) {
+		do_ok(ioctl(self->fd, RDMA_EP_TEST_COUNT, &count));
+		if (!count.endpoints && count.contexts == 1)
+			break;
+		usleep(10000);
+	}
+	EXPECT_EQ(0, count.endpoints);
+	EXPECT_EQ(1, count.contexts);
+}
+
 TEST_HARNESS_MAIN

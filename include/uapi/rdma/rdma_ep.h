@@ -606,6 +606,11 @@ struct rdma_ep_create_ep {
  * @fd: file descriptors of the caller: channels, or files of any other kind
  *
  * The handle is invalid at once. Requests that nobody has read are rejected.
+ * If the device keeps what ib_cm still has to send, as one may whose link has
+ * gone, the call returns after 10 s, and what is left goes when the device lets
+ * it; @out_discarded is 0 then. (Through io_uring, the CQE waits.) The same holds
+ * for closing the context.
+ *
  * The files are not touched; a caller that made them for this endpoint learns
  * whether it may keep them for the next. Follows rdma_destroy_id(3).
  */
@@ -633,7 +638,7 @@ struct rdma_ep_destroy {
  * @reserved: must be 0
  *
  * What RDMA_EP_DESTROY does, for many at once: what each has on the wire is
- * waited for together. With RDMA_EP_DESTROY_NOWAIT the handles are invalid and
+ * waited for together, for 10 s. With RDMA_EP_DESTROY_NOWAIT the handles are invalid and
  * no event comes any more when the call returns; ports and device are let go
  * of soon after, even if the context is closed meanwhile. EFAULT in the midst
  * of the handles comes after those before it were destroyed.
