@@ -225,19 +225,12 @@ static u32 rdma_ep_create_types(const struct rdma_ep_create_ep *cmd)
 							     RDMA_EP_COMPLETES_ADDR_AND_ROUTE;
 }
 
-/* A signal had ended the wait for an endpoint that is being resolved. */
-static int rdma_ep_create_resume(struct rdma_ep_call *call)
+/* Wait until it is resolved, unless that has failed with @ret. The reference is ours. */
+static int rdma_ep_create_wait(struct rdma_ep_call *call, struct rdma_ep *ep, int ret)
 {
-	struct rdma_ep_create_ep *cmd = call->cmd;
-	u32 types = rdma_ep_create_types(cmd);
-	struct rdma_ep *ep;
-	int ret;
-
-	ep = rdma_ep_get(call, cmd->out_ep);
-	if (IS_ERR(ep))
-		return PTR_ERR(ep);
-	rdma_ep_wait_begin(ep, types);
-	ret = rdma_ep_wait_then(call, ep, types, rdma_ep_create_resolved);
+	if (!ret)
+		ret = rdma_ep_wait_then(call, ep, rdma_ep_create_types(call->cmd),
+					rdma_ep_create_resolved);
 	if (ret == -EIOCBQUEUED)
 		return ret;
 	rdma_ep_wait_end(ep);
@@ -245,29 +238,34 @@ static int rdma_ep_create_resume(struct rdma_ep_call *call)
 	return ret;
 }
 
+/* A signal had ended the wait for an endpoint that is being resolved. */
+static int rdma_ep_create_resume(struct rdma_ep_call *call)
+{
+	struct rdma_ep_create_ep *cmd = call->cmd;
+	struct rdma_ep *ep = rdma_ep_get(call, cmd->out_ep);
+
+	if (IS_ERR(ep))
+		return PTR_ERR(ep);
+	rdma_ep_wait_begin(ep, rdma_ep_create_types(cmd));
+	return rdma_ep_create_wait(call, ep, 0);
+}
+
 /* Resolve an endpoint that only we know, and go on when it is. */
 static int rdma_ep_create_active(struct rdma_ep_call *call, struct rdma_ep *ep,
 				 struct sockaddr *src, struct sockaddr *dst)
 {
 	struct rdma_ep_create_ep *cmd = call->cmd;
-	u32 types = rdma_ep_create_types(cmd);
 	int ret;
 
 	kref_get(&ep->kref); /* it may be gone when the wait ends */
-	rdma_ep_wait_begin(ep, types);
+	rdma_ep_wait_begin(ep, rdma_ep_create_types(cmd));
 	mutex_lock(&ep->lock);
 	ret = rdma_ep_resolve_locked(call, ep, src, dst, cmd->timeout_ms,
 				     !(cmd->hdr.flags & RDMA_EP_CREATE_EP_NO_ROUTE));
 	mutex_unlock(&ep->lock);
 	if (ret)
 		rdma_ep_teardown(ep);
-	else
-		ret = rdma_ep_wait_then(call, ep, types, rdma_ep_create_resolved);
-	if (ret == -EIOCBQUEUED)
-		return ret;
-	rdma_ep_wait_end(ep);
-	rdma_ep_put(ep);
-	return ret;
+	return rdma_ep_create_wait(call, ep, ret);
 }
 
 static int rdma_ep_create_passive(struct rdma_ep_call *call, struct rdma_ep *ep,
