@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
+#include <rdma/ib_cache.h>
 
 #include "private.h"
 #include "trace.h"
@@ -276,10 +277,9 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 }
 
 /*
- * Take an endpoint from where it can be found, put it on @list for
- * rdma_ep_teardown_all(), and begin. rdma_destroy_id() sleeps for what is on the
- * wire, so it is done for many endpoints at once. False if another thread
- * destroys the endpoint already.
+ * Take an endpoint from where it can be found, and put it on @list for
+ * rdma_ep_teardown_all(). Who waits at it learns that it goes. False if another
+ * thread destroys the endpoint already.
  */
 static bool rdma_ep_retire(struct rdma_ep *ep, struct list_head *list)
 {
@@ -289,8 +289,19 @@ static bool rdma_ep_retire(struct rdma_ep *ep, struct list_head *list)
 	ep->dead = true;
 	rdma_ep_set_channel(ep, NULL);
 	list_add_tail(&ep->channel_node, list);
+	wake_up_all(&ep->wq);
 	spin_unlock(&ep->ctx->ev_lock);
+	return true;
+}
 
+/*
+ * One of many. rdma_destroy_id() sleeps for what is on the wire, so it is done for
+ * all of them at once.
+ */
+static bool rdma_ep_retire_one(struct rdma_ep *ep, struct list_head *list)
+{
+	if (!rdma_ep_retire(ep, list))
+		return false;
 	rdma_ep_close_id_later(ep);
 	return true;
 }
@@ -359,6 +370,21 @@ static struct rdma_ep_remains *rdma_ep_remains_alloc(void)
 }
 
 /*
+ * The work items of others, who have very many endpoints or a device that keeps
+ * all of theirs, may be first: then the caller does it himself.
+ */
+static bool rdma_ep_remains_wait(struct rdma_ep_remains *remains)
+{
+	if (wait_for_completion_timeout(&remains->done, HZ))
+		return true;
+	if (cancel_work(&remains->work)) {
+		rdma_ep_remains_work(&remains->work);
+		return true;
+	}
+	return wait_for_completion_timeout(&remains->done, RDMA_EP_DESTROY_S * HZ);
+}
+
+/*
  * Tear them down, and wait for that if @wait. Returns how many events nobody has
  * read, 0 if that is not known yet.
  */
@@ -366,16 +392,29 @@ static unsigned int rdma_ep_remains_finish(struct rdma_ep_remains *remains, bool
 {
 	unsigned int discarded = 0;
 
-	kref_get(&remains->kref); /* the work's */
-	queue_work(rdma_ep_wq, &remains->work);
-	if (wait && wait_for_completion_timeout(&remains->done, RDMA_EP_DESTROY_S * HZ))
-		discarded = remains->discarded;
+	if (!list_empty(&remains->eps)) {
+		kref_get(&remains->kref); /* the work's */
+		queue_work(rdma_ep_wq, &remains->work);
+		if (wait && rdma_ep_remains_wait(remains))
+			discarded = remains->discarded;
+	}
 	kref_put(&remains->kref, rdma_ep_remains_release);
 	return discarded;
 }
 
-/* May ib_cm have something to send for it, or be about to when its id goes? */
-static bool rdma_ep_may_linger(const struct rdma_ep *ep)
+static bool rdma_ep_port_is_down(struct rdma_ep *ep)
+{
+	enum ib_port_state state = IB_PORT_ACTIVE;
+
+	mutex_lock(&ep->lock);
+	if (ep->id && ep->id->device)
+		ib_get_cached_port_state(ep->id->device, ep->id->port_num, &state);
+	mutex_unlock(&ep->lock);
+	return state != IB_PORT_ACTIVE;
+}
+
+/* May ib_cm wait for the device to send what it was given, or will be? */
+static bool rdma_ep_may_linger(struct rdma_ep *ep)
 {
 	switch (READ_ONCE(ep->state)) {
 	case RDMA_EP_STATE_REQUESTED:
@@ -383,9 +422,14 @@ static bool rdma_ep_may_linger(const struct rdma_ep *ep)
 	case RDMA_EP_STATE_RESPONDED:
 	case RDMA_EP_STATE_ACCEPTING:
 	case RDMA_EP_STATE_CONNECTED:
+	case RDMA_EP_STATE_FAILED:
 		return true;
+	case RDMA_EP_STATE_LISTENING:
+		return READ_ONCE(ep->requests);
+	case RDMA_EP_STATE_DISCONNECTED:
+		return READ_ONCE(ep->given_up) || rdma_ep_port_is_down(ep);
 	default:
-		return READ_ONCE(ep->given_up);
+		return false;
 	}
 }
 
@@ -408,7 +452,7 @@ void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 	spin_unlock(&ctx->ev_lock);
 
 	xa_for_each(&ctx->eps, handle, ep) {
-		rdma_ep_retire(ep, &eps);
+		rdma_ep_retire_one(ep, &eps);
 		cond_resched();
 	}
 	if (remains) {
@@ -505,7 +549,7 @@ static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list
 		ep = rdma_ep_get(call, handle);
 		if (IS_ERR(ep))
 			continue;
-		if (rdma_ep_retire(ep, list))
+		if (rdma_ep_retire_one(ep, list))
 			cmd->out_destroyed++;
 		rdma_ep_put(ep);
 	}

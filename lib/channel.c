@@ -56,25 +56,22 @@ void rdmaep_channel_unreserve(void)
 	__atomic_sub_fetch(&own_channels, 1, __ATOMIC_RELAXED);
 }
 
-/* The channel, or the right to make one, was for an id that does not come. */
-static void give_back(void *channel)
+/* The call may have been over when the thread was cancelled, and the channel used. */
+static void cancelled(void *channel)
 {
-	struct rdmaep_channel *unused = channel;
-	int err = errno;
+	struct rdmaep_channel *used = channel;
 
-	if (unused->ch.fd >= 0)
-		rdmaep_channel_keep_own(unused);
+	if (used->ch.fd >= 0)
+		rdmaep_channel_close_own(used);
 	else
 		rdmaep_channel_unreserve();
-	errno = err;
 }
 
-/* rdmaep_call(), and if the thread is cancelled in it, give_back(). */
 static int call_with(struct rdmaep_channel *channel, unsigned int nr, void *cmd)
 {
 	int ret;
 
-	pthread_cleanup_push(give_back, channel);
+	pthread_cleanup_push(cancelled, channel);
 	ret = rdmaep_call(channel->ctx, nr, cmd);
 	pthread_cleanup_pop(0);
 	return ret;
@@ -99,7 +96,10 @@ static int call_idle_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
 		rdmaep_channel_unreserve();
 		ret = 1;
 	} else {
-		give_back(&idle);
+		int err = errno;
+
+		rdmaep_channel_keep_own(&idle);
+		errno = err;
 	}
 	*fd = -1;
 	return ret;

@@ -201,8 +201,8 @@ static struct rdmaep_device *device_scan(uint32_t index, __be64 guid)
  *
  * Until it has found one; better before a connection waits for it.
  *
- * Return: 0 if it has found one, now or before; -1 with errno ENODEV, or from
- * libibverbs.
+ * Return: 0 if it has found one, now or before; -1 with errno ENODEV, also where
+ * there is no InfiniBand in the kernel, or from libibverbs.
  */
 int rdmaep_device_scan(void)
 {
@@ -214,8 +214,8 @@ int rdmaep_device_scan(void)
 	if (!found) {
 		list = ibv_get_device_list(NULL);
 		found = list && list[0];
-		if (!list)
-			ret = -1;
+		if (!list && errno != ENOSYS)
+			ret = rdmaep_fail_plain(errno);
 		else if (!found)
 			ret = rdmaep_fail(ENODEV, RDMA_EP_REASON_NO_DEVICE,
 					  "libibverbs finds no RDMA device: is there one, and its provider installed?");

@@ -5,7 +5,7 @@
 #
 # The link of side b goes down while both sides have a connection in every state (see cut.c). Side a,
 # which hears nothing more, must be told each end within its bound. Side b need not be: soft-RoCE
-# keeps what it could not send, and destroying waits for 10 s each time. Nothing may be left on either.
+# may keep what it could not send, and destroying then waits for 10 s each time. Nothing may be left.
 
 # shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/pair/lib.sh
@@ -22,7 +22,7 @@ link_down() {
 	else
 		program "$BUILD/selftests/pair/cut" -l "$PEER_IP" "ip link set d0 down" || code=1
 		ip link set d0 up
-		# Only that makes soft-RoCE let go of what it could not send.
+		# So that it lets go of what it could not send.
 		rdma link delete rxe0 && rdma link add rxe0 type rxe netdev d0 || code=1
 	fi
 	cat "$WORK/log"

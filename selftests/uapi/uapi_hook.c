@@ -159,10 +159,27 @@ FIXTURE_SETUP(hook)
 	ASSERT_EQ(0, count.events);
 }
 
+static int set_patience(int fd, uint32_t seconds)
+{
+	struct rdma_ep_test_patience cmd = { .seconds = seconds };
+
+	return ep_ioctl(fd, RDMA_EP_TEST_PATIENCE, &cmd);
+}
+
+static int set_stall(int fd, uint32_t seconds)
+{
+	struct rdma_ep_test_stall cmd = { .seconds = seconds };
+
+	return ep_ioctl(fd, RDMA_EP_TEST_STALL, &cmd);
+}
+
 FIXTURE_TEARDOWN(hook)
 {
-	if (self->ctx.fd >= 0)
-		ctx_close(_metadata, &self->ctx);
+	if (self->ctx.fd < 0)
+		return;
+	set_patience(self->fd, 0);
+	set_stall(self->fd, 0);
+	ctx_close(_metadata, &self->ctx);
 }
 
 /* An endpoint that is bound to a device, and seems to be at @place */
@@ -687,13 +704,6 @@ TEST_F(hook, connection_without_memory)
 	EXPECT_EQ(0, fail_handler(false));
 }
 
-static int set_patience(int fd, uint32_t seconds)
-{
-	struct rdma_ep_test_patience cmd = { .seconds = seconds };
-
-	return ep_ioctl(fd, RDMA_EP_TEST_PATIENCE, &cmd);
-}
-
 static int write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -888,13 +898,6 @@ TEST_F(hook, overdue_among_many)
 	EXPECT_EQ(RDMA_EP_STATE_CONNECTING,
 		  ep_state(_metadata, self->fd, lasting));
 	do_ok(set_patience(self->fd, 0));
-}
-
-static int set_stall(int fd, uint32_t seconds)
-{
-	struct rdma_ep_test_stall cmd = { .seconds = seconds };
-
-	return ep_ioctl(fd, RDMA_EP_TEST_STALL, &cmd);
 }
 
 /*

@@ -607,9 +607,9 @@ struct rdma_ep_create_ep {
  *
  * The handle is invalid at once. Requests that nobody has read are rejected.
  * If the device keeps what ib_cm still has to send, as one may whose link has
- * gone, the call returns after 10 s, and what is left goes when the device lets
- * it; @out_discarded is 0 then. (Through io_uring, the CQE waits.) The same holds
- * for closing the context.
+ * gone, the call returns after some 10 s, and what is left goes when the device
+ * lets it; @out_discarded is 0 then. (Through io_uring, the CQE waits.) The same
+ * holds for closing the context.
  *
  * The files are not touched; a caller that made them for this endpoint learns
  * whether it may keep them for the next. Follows rdma_destroy_id(3).
