@@ -57,7 +57,6 @@ static void rdma_ep_give_up_attempt(struct rdma_ep *ep)
 	if (rdma_ep_is_attempting(ep) && ep->op_event && !ep->dead) {
 		swap(more, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
-		ep->given_up = true;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_FAILED);
 		rdma_ep_event_queue(&more->ev, RDMA_EP_EVENT_UNREACHABLE, -ETIMEDOUT);
 		rdma_ep_close_id_later(ep);

@@ -260,7 +260,7 @@ struct rdma_ep_options {
  *	operation starts, and the handler's from then on.
  * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
  * @disconnected: rdma_disconnect() was called (ev_lock)
- * @given_up: nothing was heard of an attempt or a disconnect (ev_lock)
+ * @given_up: nothing was heard of the disconnect (ev_lock)
  * @route_timeout_ms: for @then_route, likewise
  * @born_s: when it was made, in s of CLOCK_MONOTONIC
  * @op_event: reserved for the completion of @op (ev_lock)

@@ -320,18 +320,15 @@ static int id_set_info(struct rdmaep_id *ep, const struct rdma_ep_info *info)
  */
 int rdmaep_id_update(struct rdmaep_id *ep, const struct rdma_ep_record *rec)
 {
-	static const uint32_t part[RDMA_EP_ATTRS] = {
-		[RDMA_EP_ATTR_INIT] = RDMA_EP_REC_INIT,
-		[RDMA_EP_ATTR_RTR] = RDMA_EP_REC_RTR,
-		[RDMA_EP_ATTR_RTS] = RDMA_EP_REC_RTS,
-	};
 	int i;
 
 	for (i = 0; i < RDMA_EP_ATTRS; i++) {
-		if (!(rec->flags & part[i]))
+		uint32_t part = RDMA_EP_REC_INIT << i;
+
+		if (!(rec->flags & part))
 			continue;
 		ep->attr[i] = rec->attr[i];
-		ep->attr_parts |= part[i];
+		ep->attr_parts |= part;
 	}
 	if (rec->ece_vendor_id) {
 		ep->remote_ece.vendor_id = rec->ece_vendor_id;

@@ -154,6 +154,19 @@ static void adopt(struct pair *p, struct rdma_cm_id *id, struct ibv_qp *qp)
 	p->connect_param.qp_num = p->accept_param.qp_num = 0;
 }
 
+static void accept_adopted(struct __test_metadata *_metadata,
+			   FIXTURE_DATA(external) *self)
+{
+	struct pair *p = &self->pair;
+
+	adopt(p, p->server, self->server_qp);
+	pair_accept(p);
+	expect_event(p->client_channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(p->server_channel, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->client_qp));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->server_qp));
+}
+
 TEST_F(external, adopted)
 {
 	struct pair *p = &self->pair;
@@ -161,12 +174,7 @@ TEST_F(external, adopted)
 	adopt(p, p->client, self->client_qp);
 	pair_request(p);
 	EXPECT_EQ(self->client_qp->qp_num, p->request->param.conn.qp_num);
-	adopt(p, p->server, self->server_qp);
-	pair_accept(p);
-	expect_event(p->client_channel, RDMA_CM_EVENT_ESTABLISHED);
-	expect_event(p->server_channel, RDMA_CM_EVENT_ESTABLISHED);
-	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->client_qp));
-	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->server_qp));
+	accept_adopted(_metadata, self);
 	ok(rdma_disconnect(p->client));
 	EXPECT_EQ(IBV_QPS_ERR, qp_state(self->client_qp));
 	expect_event(p->server_channel, RDMA_CM_EVENT_DISCONNECTED);
@@ -182,12 +190,7 @@ TEST_F(external, adopted_in_init)
 	adopt(p, p->client, self->client_qp);
 	pair_request(p);
 	ASSERT_EQ(0, move_qp(p->server, self->server_qp, IBV_QPS_INIT));
-	adopt(p, p->server, self->server_qp);
-	pair_accept(p);
-	expect_event(p->client_channel, RDMA_CM_EVENT_ESTABLISHED);
-	expect_event(p->server_channel, RDMA_CM_EVENT_ESTABLISHED);
-	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->client_qp));
-	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->server_qp));
+	accept_adopted(_metadata, self);
 	p->client->qp = p->server->qp = NULL;
 }
 
