@@ -1,19 +1,98 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The Debian packages, as their users have them: built, looked at by lintian, and, in a virtual
-# machine, installed, used, upgraded, removed and purged. Nothing may be left behind.
+# packages.sh [deb | rpm]
+#
+# The packages, as their users have them: built, looked at by lintian if they are Debian's, and, in
+# a virtual machine, installed, used, upgraded and removed. Nothing may be left behind. The machine
+# is Debian's with RPM packages too: rpm is told where its libraries are, and not to look for what
+# the packages depend on.
 
 set -eu
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=${BUILD:-$TOP/build}
 OLD=$(cat "$TOP/VERSION")
 NEW=$OLD.1
-PACKAGES=(rdma-ep-dkms librdmaep1 librdmaep-dev rdmaep-tools)
+FORMAT=${1-deb}
 
 fail() {
 	echo "FAILED: $*"
 	exit 1
+}
+
+# FORMAT_build VERSION: to build/packages or build/rpm
+deb_build() {
+	"$TOP/packaging/build-deb" --version "$1"
+}
+
+rpm_build() {
+	"$TOP/packaging/build-rpm" --version "$1" --nodeps --define "_libdir /usr/lib/x86_64-linux-gnu"
+}
+
+# FORMAT_files VERSION: the packages
+deb_files() {
+	find "$BUILD/packages" -name "*_$1_*.deb" -not -name '*-dbgsym_*'
+}
+
+rpm_files() {
+	find "$BUILD/rpm/RPMS" -name "*-$1-*.rpm"
+}
+
+# FORMAT_unpack_module VERSION DIR: what the module's package holds
+deb_unpack_module() {
+	dpkg-deb -x "$BUILD/packages/rdma-ep-dkms_${1}_all.deb" "$2"
+}
+
+rpm_unpack_module() {
+	rpm2cpio "$BUILD/rpm/RPMS/noarch/rdma_ep-dkms-$1-1.noarch.rpm" | (cd "$2" && cpio -id --quiet)
+}
+
+# FORMAT_install: what is in /tmp/packages of the machine. They compile with /tmp/bin/make.
+deb_install() {
+	# shellcheck disable=SC2016 # the inner shell expands it
+	in_root sh -c 'PATH=/tmp/bin:$PATH dpkg -i /tmp/packages/*.deb'
+}
+
+# Scriptlets have a PATH that rpm sets. Their failures do not make rpm fail.
+rpm_install() {
+	checked_rpm sh -c 'rpm -U --nodeps --define "_install_script_path /tmp/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+		/tmp/packages/*.rpm'
+}
+
+checked_rpm() {
+	local code=0
+	in_root "$@" >"$BUILT/log" 2>&1 || code=$?
+	cat "$BUILT/log"
+	[ "$code" = 0 ] && ! grep -q "scriptlet failed" "$BUILT/log" || fail "$*"
+}
+
+# FORMAT_copy_examples DIR
+deb_copy_examples() {
+	in_root sh -c "cp /usr/share/doc/librdmaep-dev/examples/* $1"
+}
+
+rpm_copy_examples() {
+	in_root sh -c "cp /usr/share/doc/librdmaep-devel*/examples/* $1"
+}
+
+# FORMAT_remove
+deb_remove() {
+	in_root dpkg -r rdma-ep-dkms librdmaep1 librdmaep-dev rdmaep-tools
+}
+
+rpm_remove() {
+	checked_rpm rpm -e rdma_ep-dkms librdmaep librdmaep-devel rdmaep-tools
+}
+
+# FORMAT_forget: what remains to be done when they are removed
+deb_forget() {
+	step "purge"
+	in_root dpkg -P rdma-ep-dkms librdmaep1 librdmaep-dev rdmaep-tools
+	! grep -q rdmaep $UPPER/var/lib/dpkg/status || fail "dpkg still knows the packages"
+}
+
+rpm_forget() {
+	! in_root rpm -qa | grep rdma || fail "rpm still knows the packages"
 }
 
 # built_module VERSION: has DKMS build the module from its package, as it does when the package is
@@ -22,25 +101,32 @@ built_module() {
 	local version=$1 kernel work
 	kernel=$("$TOP/tools/vm/kernel" --print-version)
 	work=$(mktemp -d)
-	dpkg-deb -x "$BUILD/packages/rdma-ep-dkms_${version}_all.deb" "$work/root"
-	mkdir "$work/dkms"
+	mkdir "$work/root" "$work/dkms"
+	"${FORMAT}_unpack_module" "$version" "$work/root"
 	dkms build "rdma_ep/$version" -k "$kernel" --sourcetree "$work/root/usr/src" \
 		--dkmstree "$work/dkms" --kernelsourcedir "$("$TOP/tools/vm/kernel" --print-headers)"
-	cp "$work/dkms/rdma_ep/$version/$kernel"/*/module/rdma_ep.ko "$BUILD/packages/rdma_ep-$version.ko"
+	cp "$work/dkms/rdma_ep/$version/$kernel"/*/module/rdma_ep.ko "$BUILT/rdma_ep-$version.ko"
 	rm -rf "$work"
 }
 
+# Here: the packages and modules of two versions.
+BUILT=$BUILD/packages-$FORMAT
+
 outside() {
 	local version
-	rm -f "$BUILD"/packages/*.deb "$BUILD"/packages/*.ko
+	rm -rf "$BUILT"
+	mkdir -p "$BUILT"
 	for version in "$OLD" "$NEW"; do
-		"$TOP/packaging/build-deb" --version "$version"
+		"${FORMAT}_build" "$version"
+		mkdir "$BUILT/$version"
+		"${FORMAT}_files" "$version" | xargs cp -t "$BUILT/$version"
 		built_module "$version"
 	done
 	# a tag is for who uploads packages, and an address that nobody has is on purpose
-	lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host-in-debian-changelog \
-		"$BUILD"/packages/*"_${OLD}_"*.deb
-	"$TOP/tools/vm/run" --timeout 900 --mem 2G -- "$0" --inside
+	[ "$FORMAT" != deb ] ||
+		lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host-in-debian-changelog \
+			"$BUILT/$OLD"/*.deb
+	"$TOP/tools/vm/run" --timeout 900 --mem 2G -- "$0" "$FORMAT" --inside
 }
 
 # In the machine: under one more overlay, which shows every file that changes.
@@ -94,15 +180,10 @@ in_root() {
 }
 
 install_version() {
-	local package
 	rm -rf $ROOT/tmp/packages
-	mkdir $ROOT/tmp/packages
-	for package in "${PACKAGES[@]}"; do
-		cp "$BUILD/packages/${package}_$1"_*.deb $ROOT/tmp/packages/
-	done
-	cp "$BUILD/packages/rdma_ep-$1.ko" $ROOT/tmp/
-	# shellcheck disable=SC2016 # the inner shell expands it
-	in_root sh -c 'PATH=/tmp/bin:$PATH dpkg -i /tmp/packages/*.deb'
+	cp -r "$BUILT/$1" $ROOT/tmp/packages
+	cp "$BUILT/rdma_ep-$1.ko" $ROOT/tmp/
+	"${FORMAT}_install"
 }
 
 module_is() {
@@ -151,8 +232,9 @@ inside() {
 	[ ! -e /sys/module/rdma_ep ] || fail "the module was loaded before anybody needed it"
 
 	step "a program is built with the packages, and has the module loaded"
-	in_root sh -c "mkdir -m 755 /tmp/x && cp /usr/share/doc/librdmaep-dev/examples/* /tmp/x/ &&
-		make -s -C /tmp/x server client"
+	in_root mkdir -m 755 /tmp/x
+	"${FORMAT}_copy_examples" /tmp/x
+	in_root make -s -C /tmp/x server client
 	AS_USER=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	talk /tmp/x/server "$MY_IP" -- /tmp/x/client "$MY_IP"
 	[ -e /sys/module/rdma_ep ] || fail "the module is not loaded"
@@ -184,26 +266,24 @@ inside() {
 	[ "$(cat /sys/module/rdma_ep/version)" = "$NEW" ] || fail "the module in use is not the new one"
 
 	step "remove"
-	in_root dpkg -r "${PACKAGES[@]}"
+	"${FORMAT}_remove"
 	[ ! -e /sys/module/rdma_ep ] || fail "the module is still loaded"
 	plain_rping
 	[[ $LIBRARY != *librdmaep* ]] || fail "rping has $LIBRARY"
 
-	step "purge"
-	in_root dpkg -P "${PACKAGES[@]}"
+	"${FORMAT}_forget"
 	rmmod rdma_ucm
 	# dkms makes itself a key for signing, the first time it is used for anything, and asks rpm
 	# whose the module is, where there is one.
 	left=$(cd $UPPER && find . \( -type f -o -type l \) | grep -vE \
-		'^\./(var/lib/dpkg/|var/lib/dkms/mok\.|root/\.rpmdb/|var/log/|var/cache/(ldconfig|man|debconf)/|etc/ld\.so\.cache$)' || true
+		'^\./(var/lib/(dpkg|rpm)/|var/lib/dkms/mok\.|root/\.rpmdb/|var/log/|var/cache/(ldconfig|man|debconf)/|etc/ld\.so\.cache$)' || true
 		find /usr/lib/modules -name 'rdma_ep*')
 	[ -z "$left" ] || fail "left behind: $left"
 	! grep -rl rdma_ep /usr/lib/modules/*/modules.* || fail "depmod still knows the module"
-	! grep -q rdmaep $UPPER/var/lib/dpkg/status || fail "dpkg still knows the packages"
 	step "done"
 }
 
-case ${1-} in
+case ${2-} in
 --inside) inside ;;
 *) outside ;;
 esac
