@@ -79,6 +79,7 @@ static void rdma_ep_show_id(struct seq_file *m, struct rdma_cm_id *id)
 	seq_printf(m, " pkey=%#06x", ib_addr_get_pkey(dev_addr));
 }
 
+/* Those that differ from the default, which is 0. */
 static void rdma_ep_show_options(struct seq_file *m, const struct rdma_ep_options *options)
 {
 	if (options->tos)
@@ -87,8 +88,16 @@ static void rdma_ep_show_options(struct seq_file *m, const struct rdma_ep_option
 		seq_puts(m, " reuseaddr=1");
 	if (options->afonly)
 		seq_puts(m, " afonly=1");
+	if (options->ack_timeout)
+		seq_printf(m, " ack_timeout=%u", options->ack_timeout);
+	if (options->min_rnr_timer)
+		seq_printf(m, " min_rnr_timer=%u", options->min_rnr_timer);
+	if (options->node_type)
+		seq_printf(m, " node_type=%u", options->node_type);
 	if (options->connect_timeout_ms)
 		seq_printf(m, " connect_timeout_ms=%u", options->connect_timeout_ms);
+	if (options->device)
+		seq_printf(m, " only_device=%u", options->device - 1);
 }
 
 /* Types of events that are listed one by one. */

@@ -106,6 +106,23 @@ static inline int ep_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret ? -errno : 0;
 }
 
+/* Does a file have that text? -1: it cannot be read */
+static inline int file_has(const char *path, const char *text)
+{
+	char buf[8192];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n < 0)
+		return -1;
+	buf[n] = 0;
+	return !!strstr(buf, text);
+}
+
 /* How much slower than usual this kernel is: what the runner says */
 static inline unsigned int slow(void)
 {

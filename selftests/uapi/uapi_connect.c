@@ -1004,19 +1004,22 @@ TEST_F(rc, options)
 		uint32_t len;
 		uint32_t good;
 		uint32_t bad;		/* 0: every value is good */
+		const char *shown;	/* in fdinfo */
 	} opts[] = {
-		{ RDMA_EP_OPT_TOS, 1, 0x48, 0 },
-		{ RDMA_EP_OPT_REUSEADDR, 4, 1, 0 },
-		{ RDMA_EP_OPT_AFONLY, 4, 1, 0 },
-		{ RDMA_EP_OPT_ACK_TIMEOUT, 1, 17, 32 },
-		{ RDMA_EP_OPT_MIN_RNR_TIMER, 1, 9, 32 },
-		{ RDMA_EP_OPT_CONNECT_TIMEOUT, 4, 123456, 0 },
-		{ RDMA_EP_OPT_DEVICE, 4, 7, 0 },
+		{ RDMA_EP_OPT_TOS, 1, 0x48, 0, " tos=72" },
+		{ RDMA_EP_OPT_REUSEADDR, 4, 1, 0, " reuseaddr=1" },
+		{ RDMA_EP_OPT_AFONLY, 4, 1, 0, " afonly=1" },
+		{ RDMA_EP_OPT_ACK_TIMEOUT, 1, 17, 32, " ack_timeout=17" },
+		{ RDMA_EP_OPT_MIN_RNR_TIMER, 1, 9, 32, " min_rnr_timer=9" },
+		{ RDMA_EP_OPT_CONNECT_TIMEOUT, 4, 123456, 0, " connect_timeout_ms=123456" },
+		{ RDMA_EP_OPT_DEVICE, 4, 7, 0, " only_device=7" },
 	};
+	char path[64];
 	uint32_t ep, unknown;
 	uint64_t val;
 	size_t i;
 
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
 	do_ok(try_create(self->fd, PS_TCP, -1, 0, &ep));
 	for (i = 0; i < ARRAY_SIZE(opts); i++) {
 		uint32_t len;
@@ -1038,6 +1041,7 @@ TEST_F(rc, options)
 			       try_set_option(self->fd, ep, opts[i].name, &val,
 					      opts[i].len));
 		}
+		EXPECT_EQ(0, file_has(path, opts[i].shown));
 		val = opts[i].good;
 		do_ok(try_set_option(self->fd, ep, opts[i].name, &val,
 				     opts[i].len));
@@ -1048,6 +1052,7 @@ TEST_F(rc, options)
 		/* nothing beyond the value is written */
 		EXPECT_TRUE(is_filled((char *)&val + opts[i].len,
 				      sizeof(val) - opts[i].len, 0xa5));
+		EXPECT_EQ(1, file_has(path, opts[i].shown));
 	}
 	for (unknown = RDMA_EP_OPT_DEVICE + 1; unknown;
 	     unknown *= 2) {

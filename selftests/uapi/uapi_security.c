@@ -237,22 +237,6 @@ static int lines_with_pointers(const char *path, const char *only)
 	return found;
 }
 
-static int file_has(const char *path, const char *text)
-{
-	char buf[8192];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -1;
-	n = read(fd, buf, sizeof(buf) - 1);
-	close(fd);
-	if (n < 0)
-		return -1;
-	buf[n] = 0;
-	return !!strstr(buf, text);
-}
-
 static void write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

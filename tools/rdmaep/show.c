@@ -154,7 +154,11 @@ static void show(const struct endpoint *ep)
 	value_line(ep, "tos", "type of svc");
 	value_line(ep, "reuseaddr", "reuse addr");
 	value_line(ep, "afonly", "AF only");
+	value_line(ep, "ack_timeout", "ACK timeout");
+	value_line(ep, "min_rnr_timer", "RNR timer");
+	value_line(ep, "node_type", "node type");
 	value_line(ep, "connect_timeout_ms", "timeout/ms");
+	value_line(ep, "only_device", "only device");
 	value_line(ep, "serial", "serial");
 }
 
