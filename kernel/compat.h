@@ -183,6 +183,11 @@ static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
 	return false;
 }
 
+static inline bool rdma_ep_uring_executing(struct io_uring_cmd *ioucmd)
+{
+	return false;
+}
+
 #else
 
 /* It does not, and waits: one has to look. */
@@ -193,6 +198,16 @@ static inline void rdma_ep_uring_mark(struct io_uring_cmd *ioucmd, unsigned int 
 {
 }
 
+/* Is the task in execve(2), which waits for its requests, or may fail yet? */
+static inline bool rdma_ep_uring_executing(struct io_uring_cmd *ioucmd)
+{
+#ifdef CONFIG_IO_URING
+	return cmd_to_io_kiocb(ioucmd)->task->in_execve;
+#else
+	return false;
+#endif
+}
+
 static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
 {
 #ifdef CONFIG_IO_URING
@@ -201,7 +216,7 @@ static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
 
 	/* A ring's own thread (SQPOLL) neither exits nor executes: its process does. */
 	return percpu_ref_is_dying(&req->ctx->refs) || READ_ONCE(task->flags) & PF_EXITING ||
-	       task->in_execve || READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
+	       READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
 	       READ_ONCE(task->signal->group_exec_task);
 #else
 	return false;

@@ -154,11 +154,19 @@ static int rdma_ep_connect_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 	ret = rdma_ep_adapt_param(call, ep, RDMA_EP_OP_CONNECT, param);
 	if (ret)
 		return ret;
+	/* iWARP's connection manager waits for TCP. */
+	if (call->no_block && ep->id->device && rdma_cap_iw_cm(ep->id->device, ep->id->port_num)) {
+		call->blocks = true;
+		return -EAGAIN;
+	}
 	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_CONNECT, BIT(RDMA_EP_STATE_ROUTE_RESOLVED),
 			       RDMA_EP_STATE_CONNECTING, "connect");
 	if (ret)
 		return ret;
 	ret = rdma_connect_ece(ep->id, &param->conn, &param->ece);
+	/* A signal ended that: nothing is under way, so EINTR would be wrong. */
+	if (ret == -ERESTARTSYS)
+		ret = call->async ? -ECANCELED : -ERESTARTNOINTR;
 	if (ret) {
 		rdma_ep_op_end(ep, RDMA_EP_STATE_ROUTE_RESOLVED);
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,

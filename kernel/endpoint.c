@@ -5,6 +5,8 @@
  * again only when nothing of its endpoint is left in the context.
  */
 #include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -38,12 +40,17 @@ static void rdma_ep_close_work(struct work_struct *work)
 	rdma_ep_put(ep);
 }
 
+static void rdma_ep_close_id_on(struct workqueue_struct *wq, struct rdma_ep *ep)
+{
+	kref_get(&ep->kref);
+	if (!queue_work(wq, &ep->close_work))
+		rdma_ep_put(ep);
+}
+
 /* Destroy its rdma_cm_id, where one may not wait for that. */
 void rdma_ep_close_id_later(struct rdma_ep *ep)
 {
-	kref_get(&ep->kref);
-	if (!queue_work(rdma_ep_wq, &ep->close_work))
-		rdma_ep_put(ep);
+	rdma_ep_close_id_on(rdma_ep_wq, ep);
 }
 
 /**
@@ -277,18 +284,18 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 }
 
 /*
- * Take an endpoint from where it can be found, and put it on @list for
- * rdma_ep_teardown_all(). Who waits at it learns that it goes. False if another
+ * Take an endpoint from where it can be found; who waits at it learns that it
+ * goes. What is left is for the caller to do: rdma_ep_destroy_claimed(), or, for
+ * many on a list by their channel_node, rdma_ep_teardown_all(). False if another
  * thread destroys the endpoint already.
  */
-static bool rdma_ep_retire(struct rdma_ep *ep, struct list_head *list)
+static bool rdma_ep_claim(struct rdma_ep *ep)
 {
 	if (!rdma_ep_unpublish(ep))
 		return false;
 	spin_lock(&ep->ctx->ev_lock);
 	ep->dead = true;
 	rdma_ep_set_channel(ep, NULL);
-	list_add_tail(&ep->channel_node, list);
 	wake_up_all(&ep->wq);
 	spin_unlock(&ep->ctx->ev_lock);
 	return true;
@@ -298,11 +305,12 @@ static bool rdma_ep_retire(struct rdma_ep *ep, struct list_head *list)
  * One of many. rdma_destroy_id() sleeps for what is on the wire, so it is done for
  * all of them at once.
  */
-static bool rdma_ep_retire_one(struct rdma_ep *ep, struct list_head *list)
+static bool rdma_ep_claim_one(struct rdma_ep *ep, struct list_head *list)
 {
-	if (!rdma_ep_retire(ep, list))
+	if (!rdma_ep_claim(ep))
 		return false;
-	rdma_ep_close_id_later(ep);
+	list_add_tail(&ep->channel_node, list);
+	rdma_ep_close_id_on(rdma_ep_destroy_wq, ep);
 	return true;
 }
 
@@ -330,7 +338,7 @@ static unsigned int rdma_ep_teardown_all(struct list_head *list)
  * struct rdma_ep_remains - endpoints that are torn down by a work item
  * @kref: held by the work, and by who waits for it
  * @work: tears them down
- * @eps: as rdma_ep_retire() has left them
+ * @eps: as rdma_ep_claim() has left them, by their channel_node
  * @discarded: how many of their events nobody has read, once it is @done
  * @done: they are gone
  */
@@ -369,18 +377,41 @@ static struct rdma_ep_remains *rdma_ep_remains_alloc(void)
 	return remains;
 }
 
+/* Threads for what would wait in the queue: how many there are, and may be */
+static atomic_t rdma_ep_remains_threads;
+#define RDMA_EP_REMAINS_THREADS 64
+
+static int rdma_ep_remains_thread(void *arg)
+{
+	struct rdma_ep_remains *remains = arg;
+
+	rdma_ep_remains_work(&remains->work);
+	atomic_dec(&rdma_ep_remains_threads);
+	module_put_and_kthread_exit(0);
+}
+
+static bool rdma_ep_remains_run(struct rdma_ep_remains *remains)
+{
+	if (!atomic_add_unless(&rdma_ep_remains_threads, 1, RDMA_EP_REMAINS_THREADS))
+		return false;
+	__module_get(THIS_MODULE);
+	if (!IS_ERR(kthread_run(rdma_ep_remains_thread, remains, "rdma_ep_destroy")))
+		return true;
+	module_put(THIS_MODULE);
+	atomic_dec(&rdma_ep_remains_threads);
+	return false;
+}
+
 /*
  * The work items of others, who have very many endpoints or a device that keeps
- * all of theirs, may be first: then the caller does it himself.
+ * all of theirs, may be first: then a thread does it.
  */
 static bool rdma_ep_remains_wait(struct rdma_ep_remains *remains)
 {
 	if (wait_for_completion_timeout(&remains->done, HZ))
 		return true;
-	if (cancel_work(&remains->work)) {
-		rdma_ep_remains_work(&remains->work);
-		return true;
-	}
+	if (cancel_work(&remains->work) && !rdma_ep_remains_run(remains))
+		queue_work(rdma_ep_destroy_wq, &remains->work);
 	return wait_for_completion_timeout(&remains->done, RDMA_EP_DESTROY_S * HZ);
 }
 
@@ -394,7 +425,7 @@ static unsigned int rdma_ep_remains_finish(struct rdma_ep_remains *remains, bool
 
 	if (!list_empty(&remains->eps)) {
 		kref_get(&remains->kref); /* the work's */
-		queue_work(rdma_ep_wq, &remains->work);
+		queue_work(rdma_ep_destroy_wq, &remains->work);
 		if (wait && rdma_ep_remains_wait(remains))
 			discarded = remains->discarded;
 	}
@@ -423,6 +454,7 @@ static bool rdma_ep_may_linger(struct rdma_ep *ep)
 	case RDMA_EP_STATE_ACCEPTING:
 	case RDMA_EP_STATE_CONNECTED:
 	case RDMA_EP_STATE_FAILED:
+	case RDMA_EP_STATE_REMOVED: /* the work item may be waiting */
 		return true;
 	case RDMA_EP_STATE_LISTENING:
 		return READ_ONCE(ep->requests);
@@ -452,12 +484,13 @@ void rdma_ep_close_all(struct rdma_ep_ctx *ctx)
 	spin_unlock(&ctx->ev_lock);
 
 	xa_for_each(&ctx->eps, handle, ep) {
-		rdma_ep_retire_one(ep, &eps);
+		rdma_ep_claim_one(ep, &eps);
 		cond_resched();
 	}
 	if (remains) {
 		list_splice(&eps, &remains->eps);
-		rdma_ep_remains_finish(remains, true);
+		/* One of the kernel's threads has other files to close. */
+		rdma_ep_remains_finish(remains, !(current->flags & PF_KTHREAD));
 	} else {
 		rdma_ep_teardown_all(&eps);
 	}
@@ -482,22 +515,22 @@ static int rdma_ep_destroyed(struct rdma_ep_call *call, struct rdma_ep *ep, int 
 	return rdma_ep_respond(call);
 }
 
-/* Returns how many events nobody has read, or -ENOENT: it is being destroyed. */
-static int rdma_ep_destroy_lingering(struct rdma_ep *ep)
+/**
+ * rdma_ep_destroy_claimed - tear down what RDMA_EP_DESTROY has claimed
+ * @ep: the endpoint; the reference of its maker is dropped
+ *
+ * Return: how many events nobody has read, 0 if that is not known yet.
+ */
+unsigned int rdma_ep_destroy_claimed(struct rdma_ep *ep)
 {
-	struct rdma_ep_remains *remains = rdma_ep_remains_alloc();
-	LIST_HEAD(eps);
+	struct rdma_ep_remains *remains = NULL;
 
-	if (!rdma_ep_retire(ep, remains ? &remains->eps : &eps)) {
-		kfree(remains);
-		return -ENOENT;
-	}
-	return remains ? rdma_ep_remains_finish(remains, true) : rdma_ep_teardown_all(&eps);
-}
-
-static int rdma_ep_destroy_now(struct rdma_ep *ep)
-{
-	return rdma_ep_unpublish(ep) ? rdma_ep_teardown(ep) : -ENOENT;
+	if (rdma_ep_may_linger(ep))
+		remains = rdma_ep_remains_alloc();
+	if (!remains)
+		return rdma_ep_teardown(ep);
+	list_add(&ep->channel_node, &remains->eps);
+	return rdma_ep_remains_finish(remains, true);
 }
 
 int rdma_ep_destroy(struct rdma_ep_call *call)
@@ -513,26 +546,23 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
-	if (call->async && rdma_ep_unpublish(ep)) {
+	if (!rdma_ep_claim(ep)) {
+		ret = rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
+				   "endpoint %u is being destroyed already", cmd->ep);
+		goto put;
+	}
+	if (call->async) {
 		call->wait_ep = ep;
 		call->done = rdma_ep_destroyed;
 		return -EIOCBQUEUED;
 	}
-	if (call->async)
-		ret = -ENOENT;
-	else
-		ret = rdma_ep_may_linger(ep) ? rdma_ep_destroy_lingering(ep) :
-					       rdma_ep_destroy_now(ep);
-	if (ret < 0)
-		ret = rdma_ep_fail(call, ret, RDMA_EP_REASON_HANDLE,
-				   "endpoint %u is being destroyed already", cmd->ep);
-	else
-		ret = rdma_ep_destroyed(call, ep, ret, NULL);
+	ret = rdma_ep_destroyed(call, ep, rdma_ep_destroy_claimed(ep), NULL);
+put:
 	rdma_ep_put(ep);
 	return ret;
 }
 
-static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list)
+static int rdma_ep_claim_many(struct rdma_ep_call *call, struct list_head *list)
 {
 	struct rdma_ep_destroy_many *cmd = call->cmd;
 	u32 __user *handles = u64_to_user_ptr(cmd->eps_uptr);
@@ -540,7 +570,7 @@ static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list
 	u32 handle, i;
 
 	for (i = 0; i < cmd->count; i++) {
-		/* There may be four thousand million of them, and none an endpoint. */
+		/* There may be a million of them, and none an endpoint. */
 		cond_resched();
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -549,7 +579,7 @@ static int rdma_ep_retire_many(struct rdma_ep_call *call, struct list_head *list
 		ep = rdma_ep_get(call, handle);
 		if (IS_ERR(ep))
 			continue;
-		if (rdma_ep_retire_one(ep, list))
+		if (rdma_ep_claim_one(ep, list))
 			cmd->out_destroyed++;
 		rdma_ep_put(ep);
 	}
@@ -562,13 +592,17 @@ int rdma_ep_destroy_many(struct rdma_ep_call *call)
 	struct rdma_ep_remains *remains;
 	int ret;
 
+	if (cmd->count > RDMA_EP_DESTROY_MAX)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
+				    "%u endpoints, one call takes %u", cmd->count,
+				    RDMA_EP_DESTROY_MAX);
 	remains = rdma_ep_remains_alloc();
 	if (!remains)
 		return -ENOMEM;
 
 	cmd->out_destroyed = 0;
 	cmd->out_discarded = 0;
-	ret = rdma_ep_retire_many(call, &remains->eps);
+	ret = rdma_ep_claim_many(call, &remains->eps);
 	cmd->out_discarded =
 		rdma_ep_remains_finish(remains, !(cmd->hdr.flags & RDMA_EP_DESTROY_NOWAIT));
 	/* Handles that name nothing are no failure of the call. */

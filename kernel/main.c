@@ -34,8 +34,17 @@ unsigned int rdma_ep_max_backlog = 1024;
 module_param_named(max_backlog, rdma_ep_max_backlog, uint, 0644);
 MODULE_PARM_DESC(max_backlog, "Unread connection requests of one listener, at most");
 
-/* Destroys ids: of removed devices, closed contexts, connects given up. That takes time. */
+/*
+ * Destroys ids that one may not wait for: of removed devices, of connects given up.
+ * Whoever can fill a queue with ids that never go must not be on this one.
+ */
 struct workqueue_struct *rdma_ep_wq;
+
+/* Destroys endpoints; who waits for one can do without it. */
+struct workqueue_struct *rdma_ep_destroy_wq;
+
+/* Waits for that, where a request of io_uring is to be answered. */
+struct workqueue_struct *rdma_ep_uring_wq;
 
 /* What is to be done at a certain time, and is done at once. */
 struct workqueue_struct *rdma_ep_timer_wq;
@@ -120,13 +129,41 @@ static struct miscdevice rdma_ep_misc = {
 	.fops = &rdma_ep_fops,
 };
 
-/* In this order: work on rdma_ep_wq cancels timers on rdma_ep_timer_wq. */
+/* In this order: work on one queues work on the next, or cancels its timers. */
+static struct workqueue_struct **const rdma_ep_wqs[] = {
+	&rdma_ep_uring_wq,
+	&rdma_ep_destroy_wq,
+	&rdma_ep_wq,
+	&rdma_ep_timer_wq,
+};
+
 static void rdma_ep_destroy_wqs(void)
 {
-	if (rdma_ep_wq)
-		destroy_workqueue(rdma_ep_wq);
-	if (rdma_ep_timer_wq)
-		destroy_workqueue(rdma_ep_timer_wq);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rdma_ep_wqs); i++)
+		if (*rdma_ep_wqs[i])
+			destroy_workqueue(*rdma_ep_wqs[i]);
+}
+
+static void rdma_ep_flush_wqs(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rdma_ep_wqs); i++)
+		flush_workqueue(*rdma_ep_wqs[i]);
+}
+
+static int rdma_ep_alloc_wqs(void)
+{
+	rdma_ep_uring_wq = alloc_workqueue("rdma_ep_uring", WQ_UNBOUND, 0);
+	rdma_ep_destroy_wq = alloc_workqueue("rdma_ep_destroy", WQ_UNBOUND, 0);
+	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
+	rdma_ep_timer_wq = alloc_workqueue("rdma_ep_timer", WQ_UNBOUND, 0);
+	if (rdma_ep_uring_wq && rdma_ep_destroy_wq && rdma_ep_wq && rdma_ep_timer_wq)
+		return 0;
+	rdma_ep_destroy_wqs();
+	return -ENOMEM;
 }
 
 static int __init rdma_ep_init(void)
@@ -136,12 +173,9 @@ static int __init rdma_ep_init(void)
 	ret = rdma_ep_cache_init();
 	if (ret)
 		return ret;
-	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
-	rdma_ep_timer_wq = alloc_workqueue("rdma_ep_timer", WQ_UNBOUND, 0);
-	if (!rdma_ep_wq || !rdma_ep_timer_wq) {
-		ret = -ENOMEM;
-		goto destroy_wqs;
-	}
+	ret = rdma_ep_alloc_wqs();
+	if (ret)
+		goto cache_exit;
 	ret = rdma_ep_stats_init();
 	if (ret)
 		goto destroy_wqs;
@@ -155,6 +189,7 @@ stats_exit:
 	rdma_ep_stats_exit();
 destroy_wqs:
 	rdma_ep_destroy_wqs();
+cache_exit:
 	rdma_ep_cache_exit();
 	return ret;
 }
@@ -164,7 +199,7 @@ static void __exit rdma_ep_exit(void)
 	rdma_ep_test_exit();
 	misc_deregister(&rdma_ep_misc);
 	/* While endpoints are left, a device's removal may queue work for them. */
-	flush_workqueue(rdma_ep_wq);
+	rdma_ep_flush_wqs();
 	rdma_ep_stats_exit();
 	rdma_ep_destroy_wqs();
 	rdma_ep_cache_exit();

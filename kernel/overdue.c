@@ -103,6 +103,8 @@ static void rdma_ep_look_in(struct rdma_ep_ctx *ctx, unsigned int seconds)
 
 	lockdep_assert_held(&ctx->ev_lock);
 
+	/* rdma_ep_is_under_way() is asked without the lock, once that is not pending. */
+	smp_mb();
 	if (!delayed_work_pending(work) || time_after(work->timer.expires, jiffies + seconds * HZ))
 		mod_delayed_work(rdma_ep_timer_wq, work, seconds * HZ);
 }

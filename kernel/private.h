@@ -354,6 +354,8 @@ typedef int rdma_ep_done_fn(struct rdma_ep_call *call, struct rdma_ep *ep, int r
  * @nr: number of the command
  * @ep: handle of the endpoint it is about, once known
  * @async: do not wait: return -EIOCBQUEUED and leave the next three behind
+ * @no_block: what may take long in the kernel is not to be begun: return -EAGAIN
+ * @blocks: that is why
  * @wait_ep: the endpoint to wait at, with a reference and, unless @wait_types
  *	is 0, rdma_ep_wait_begin() called
  * @wait_types: the events to wait for; 0 to destroy the endpoint
@@ -372,6 +374,8 @@ struct rdma_ep_call {
 	u32 nr;
 	u32 ep;
 	bool async;
+	bool no_block;
+	bool blocks;
 	struct rdma_ep *wait_ep;
 	u32 wait_types;
 	u32 record_len;
@@ -423,6 +427,8 @@ struct rdma_ep_new_channel {
 };
 
 extern struct workqueue_struct *rdma_ep_wq;
+extern struct workqueue_struct *rdma_ep_destroy_wq;
+extern struct workqueue_struct *rdma_ep_uring_wq;
 extern struct workqueue_struct *rdma_ep_timer_wq;
 extern unsigned int rdma_ep_max_endpoints;
 extern unsigned int rdma_ep_max_user_ids;
@@ -478,6 +484,7 @@ void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 bool rdma_ep_unpublish(struct rdma_ep *ep);
 bool rdma_ep_point_at(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 unsigned int rdma_ep_teardown(struct rdma_ep *ep);
+unsigned int rdma_ep_destroy_claimed(struct rdma_ep *ep);
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx);
 void rdma_ep_close_id(struct rdma_ep *ep);
 void rdma_ep_close_id_later(struct rdma_ep *ep);

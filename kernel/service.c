@@ -94,10 +94,14 @@ int rdma_ep_query_services(struct rdma_ep_call *call)
 		return PTR_ERR(ep);
 
 	mutex_lock(&ep->lock);
-	if (ep->id)
+	if (ep->id) {
+		/* They were written before the handler was called. */
+		rdma_lock_handler(ep->id);
 		recs = rdma_ep_get_services(ep, cmd->count, &cmd->out_count);
-	else
+		rdma_unlock_handler(ep->id);
+	} else {
 		recs = ERR_PTR(rdma_ep_fail_no_id(call, ep));
+	}
 	mutex_unlock(&ep->lock);
 	rdma_ep_put(ep);
 	if (IS_ERR(recs))

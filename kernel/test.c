@@ -4,10 +4,10 @@
  * how many objects there are. Only in a build with RDMA_EP_TEST=y.
  */
 #include <linux/debugfs.h>
-#include <linux/delay.h>
 #include <linux/fault-inject.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 
 #include "private.h"
 
@@ -87,14 +87,16 @@ unsigned int rdma_ep_test_patience(unsigned int seconds)
 }
 
 static unsigned long rdma_ep_test_stalled_until; /* in jiffies, 0 for never */
+static DECLARE_WAIT_QUEUE_HEAD(rdma_ep_test_stalled_wq);
 
 /* As if the device kept what is still to be sent. */
 void rdma_ep_test_stall(void)
 {
-	unsigned long until;
+	unsigned long until = READ_ONCE(rdma_ep_test_stalled_until);
 
-	while ((until = READ_ONCE(rdma_ep_test_stalled_until)) && time_before(jiffies, until))
-		msleep(20);
+	if (until && time_before(jiffies, until))
+		wait_event_idle_timeout(rdma_ep_test_stalled_wq,
+					!READ_ONCE(rdma_ep_test_stalled_until), until - jiffies);
 }
 
 static int rdma_ep_test_set_stall(u32 __user *useconds)
@@ -104,6 +106,7 @@ static int rdma_ep_test_set_stall(u32 __user *useconds)
 	if (get_user(seconds, useconds))
 		return -EFAULT;
 	WRITE_ONCE(rdma_ep_test_stalled_until, seconds ? jiffies + seconds * HZ : 0);
+	wake_up_all(&rdma_ep_test_stalled_wq);
 	return 0;
 }
 
@@ -211,6 +214,8 @@ static int rdma_ep_test_state(struct rdma_ep_call *call, struct rdma_ep *ep,
 
 	BUILD_BUG_ON((int)RDMA_EP_TEST_OP_ACCEPT != (int)RDMA_EP_OP_ACCEPT);
 	if (cmd->op > RDMA_EP_OP_ACCEPT || cmd->state > RDMA_EP_STATE_REMOVED)
+		return -EINVAL;
+	if (cmd->disconnecting && cmd->state < RDMA_EP_STATE_REQUESTED)
 		return -EINVAL;
 
 	mutex_lock(&ep->lock);

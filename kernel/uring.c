@@ -33,7 +33,8 @@
  * @wait: in rdma_ep::wq while the request is armed (ev_lock)
  * @node: on rdma_ep_ctx::uring_reqs (uring_lock)
  * @work: destroying: does it
- * @discarded: destroying: as rdma_ep_teardown() has returned it
+ * @discarded: destroying: as rdma_ep_destroy_claimed() has returned it
+ * @executing: so was its task, when it was last looked at (uring_lock)
  * @canceled: nobody waits for the answer; set by who has claimed the request
  */
 struct rdma_ep_uring {
@@ -44,6 +45,7 @@ struct rdma_ep_uring {
 	struct list_head node;
 	struct work_struct work;
 	int discarded;
+	bool executing;
 	bool canceled;
 };
 
@@ -159,12 +161,16 @@ static void rdma_ep_uring_cancel(struct rdma_ep_uring *req)
 static bool rdma_ep_uring_look(struct rdma_ep_ctx *ctx)
 {
 	struct rdma_ep_uring *req;
-	bool again;
+	bool again, executing;
 
 	spin_lock(&ctx->uring_lock);
-	list_for_each_entry(req, &ctx->uring_reqs, node)
-		if (rdma_ep_uring_gone(req->ioucmd))
+	list_for_each_entry(req, &ctx->uring_reqs, node) {
+		/* An execve(2) that fails is over by the time of the next look. */
+		executing = rdma_ep_uring_executing(req->ioucmd);
+		if (rdma_ep_uring_gone(req->ioucmd) || (executing && req->executing))
 			rdma_ep_uring_cancel(req);
+		req->executing = executing;
+	}
 	again = !list_empty(&ctx->uring_reqs);
 	spin_unlock(&ctx->uring_lock);
 	return again;
@@ -183,7 +189,7 @@ static void rdma_ep_uring_teardown(struct work_struct *work)
 {
 	struct rdma_ep_uring *req = container_of(work, struct rdma_ep_uring, work);
 
-	req->discarded = rdma_ep_teardown(req->call.wait_ep);
+	req->discarded = rdma_ep_destroy_claimed(req->call.wait_ep);
 	rdma_ep_uring_in_task(req->ioucmd, rdma_ep_uring_tw);
 }
 
@@ -196,7 +202,7 @@ static void rdma_ep_uring_wait(struct rdma_ep_uring *req, unsigned int issue_fla
 
 	if (!call->wait_types) {
 		INIT_WORK(&req->work, rdma_ep_uring_teardown);
-		queue_work(rdma_ep_wq, &req->work);
+		queue_work(rdma_ep_uring_wq, &req->work);
 		return;
 	}
 
@@ -248,12 +254,17 @@ int rdma_ep_uring_cmd(struct io_uring_cmd *ioucmd, unsigned int issue_flags)
 	req->call.cmd = &req->cmd;
 	req->call.uarg = u64_to_user_ptr(area.arg_uptr);
 	req->call.async = true;
+	req->call.no_block = issue_flags & IO_URING_F_NONBLOCK;
 	init_waitqueue_func_entry(&req->wait, rdma_ep_uring_wake);
 	INIT_LIST_HEAD(&req->wait.entry);
 	INIT_LIST_HEAD(&req->node);
 	*rdma_ep_uring_pdu(ioucmd) = req;
 
 	ret = rdma_ep_serve(&req->call, ioucmd->cmd_op);
+	if (req->call.blocks) {
+		kfree(req);
+		return -EAGAIN;
+	}
 	if (ret == -EIOCBQUEUED)
 		rdma_ep_uring_wait(req, issue_flags);
 	else /* EAGAIN, too, is an answer of the call */

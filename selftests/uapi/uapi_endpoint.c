@@ -93,6 +93,7 @@ TEST_F(endpoint, destroy_many)
 	do_ok(try_destroy_many(self->fd, 0, ep, 300, &cmd));
 	EXPECT_EQ(0, cmd.out_destroyed);
 	do_ok(try_destroy_many(self->fd, 0, NULL, 0, &cmd));
+	do_err(EINVAL, VALUE, try_destroy_many(self->fd, 0, ep, RDMA_EP_DESTROY_MAX + 1, &cmd));
 	EXPECT_EQ(0, cmd.out_destroyed);
 }
 

@@ -7,7 +7,11 @@
  * What the handler does without memory is compared with what it does with it:
  * the state must be the same, and what led to it must have been told.
  */
+#if HAVE_LIBURING
+#include "uring_utils.h"
+#else
 #include "rdma_ep_utils.h"
+#endif
 
 #define FAULT_DIR	"/sys/kernel/debug/fail_rdma_ep/"
 #define ALL_FAIL	UINT32_MAX
@@ -900,6 +904,20 @@ TEST_F(hook, overdue_among_many)
 	do_ok(set_patience(self->fd, 0));
 }
 
+/* Until all of it is gone but this context */
+static void wait_gone(struct __test_metadata *_metadata, int fd)
+{
+	const uint64_t start = now_ms();
+	struct rdma_ep_test_count count;
+
+	do {
+		usleep(10000);
+		do_ok(ioctl(fd, RDMA_EP_TEST_COUNT, &count));
+	} while ((count.endpoints || count.contexts > 1) && now_ms() - start < 60000 * slow());
+	EXPECT_EQ(0, count.endpoints);
+	EXPECT_EQ(1, count.contexts);
+}
+
 /*
  * A device that keeps what is to be sent holds up rdma_destroy_id(). Nobody waits
  * for that: not who destroys, nor who closes the context.
@@ -943,14 +961,63 @@ TEST_F(hook, device_that_keeps_messages)
 	do_ok(set_stall(self->fd, 0));
 	do_ok(set_patience(self->fd, 0));
 	do_ok(try_destroy(self->fd, s.listener));
-	for (start = now_ms(); now_ms() - start < 60000 * slow();) {
-		do_ok(ioctl(self->fd, RDMA_EP_TEST_COUNT, &count));
-		if (!count.endpoints && count.contexts == 1)
-			break;
-		usleep(10000);
+	wait_gone(_metadata, self->fd);
+}
+
+/*
+ * More than a work queue takes at once: nobody waits longer for that, whether
+ * it is his own or not.
+ */
+TEST_F(hook, device_that_keeps_very_many)
+{
+	const struct place connected = PLACE("connected", NONE, CONNECTED);
+	struct rdma_ep_test_count count;
+	const int many = 700;
+	uint32_t ep[3], more;
+	uint64_t start;
+	int fd, i;
+
+	if (self->ctx.fd < 0)
+		return;
+	fd = open_ep();
+	ASSERT_LE(0, fd);
+	for (i = 0; i < many; i++)
+		do_ok(try_create(fd, PS_TCP, -1, 0, &more));
+	for (i = 0; i < 3; i++)
+		make_place(_metadata, self->fd, PS_TCP, &connected, &ep[i]);
+	do_ok(set_patience(self->fd, 1));
+	do_ok(set_stall(self->fd, 600));
+	start = now_ms();
+	ASSERT_EQ(0, close(fd));
+	EXPECT_GT(4000 * slow(), now_ms() - start);
+	start = now_ms();
+	do_ok(try_destroy(self->fd, ep[0]));
+	EXPECT_GT(4000 * slow(), now_ms() - start);
+	/* the device's removal has begun to destroy the id */
+	do_ok(try_test_event(self->fd, ep[1], RDMA_EP_EVENT_DEVICE_REMOVAL, 0, 0, NULL));
+	start = now_ms();
+	do_ok(try_destroy(self->fd, ep[1]));
+	EXPECT_GT(4000 * slow(), now_ms() - start);
+#if HAVE_LIBURING
+	{
+		struct rdma_ep_destroy cmd = { .hdr = EP_HDR(cmd, 0), .ep = ep[2] };
+		struct io_uring ring;
+
+		ASSERT_EQ(0, io_uring_queue_init(4, &ring, 0));
+		start = now_ms();
+		do_ok(call(&ring, self->fd, RDMA_EP_DESTROY, &cmd));
+		EXPECT_GT(4000 * slow(), now_ms() - start);
+		io_uring_queue_exit(&ring);
 	}
-	EXPECT_EQ(0, count.endpoints);
-	EXPECT_EQ(1, count.contexts);
+#else
+	do_ok(try_destroy(self->fd, ep[2]));
+#endif
+	do_ok(ioctl(self->fd, RDMA_EP_TEST_COUNT, &count));
+	EXPECT_LE(many, count.endpoints);
+
+	do_ok(set_stall(self->fd, 0));
+	do_ok(set_patience(self->fd, 0));
+	wait_gone(_metadata, self->fd);
 }
 
 TEST_HARNESS_MAIN

@@ -608,8 +608,8 @@ struct rdma_ep_create_ep {
  * The handle is invalid at once. Requests that nobody has read are rejected.
  * If the device keeps what ib_cm still has to send, as one may whose link has
  * gone, the call returns after some 10 s, and what is left goes when the device
- * lets it; @out_discarded is 0 then. (Through io_uring, the CQE waits.) The same
- * holds for closing the context.
+ * lets it; @out_discarded is 0 then. The same holds for the CQE of io_uring, and
+ * for closing the context.
  *
  * The files are not touched; a caller that made them for this endpoint learns
  * whether it may keep them for the next. Follows rdma_destroy_id(3).
@@ -623,6 +623,9 @@ struct rdma_ep_destroy {
 	__s32 fd[RDMA_EP_DESTROY_FDS];
 };
 
+/* RDMA_EP_DESTROY_MANY: handles in one call, at most */
+#define RDMA_EP_DESTROY_MAX		(1 << 20)
+
 /* RDMA_EP_DESTROY_MANY: do not wait until they are gone */
 #define RDMA_EP_DESTROY_NOWAIT		(1 << 8)
 
@@ -630,7 +633,7 @@ struct rdma_ep_destroy {
  * struct rdma_ep_destroy_many - ioctl(RDMA_EP_DESTROY_MANY)
  * @hdr: RDMA_EP_DESTROY_NOWAIT
  * @eps_uptr: address of @count handles, a __u32 each
- * @count: how many
+ * @count: how many, up to RDMA_EP_DESTROY_MAX
  * @out_destroyed: how many of them were endpoints of this context, and not
  *	being destroyed already; others are passed over
  * @out_discarded: number of their events that were not read and never will be;
@@ -638,10 +641,11 @@ struct rdma_ep_destroy {
  * @reserved: must be 0
  *
  * What RDMA_EP_DESTROY does, for many at once: what each has on the wire is
- * waited for together, for 10 s. With RDMA_EP_DESTROY_NOWAIT the handles are invalid and
- * no event comes any more when the call returns; ports and device are let go
- * of soon after, even if the context is closed meanwhile. EFAULT in the midst
- * of the handles comes after those before it were destroyed.
+ * waited for together, for 10 s. With RDMA_EP_DESTROY_NOWAIT the handles are
+ * invalid and no event comes any more when the call returns; ports and device
+ * are let go of soon after, even if the context is closed meanwhile. EINVAL for
+ * too many, of which none is destroyed then; EFAULT in the midst of the handles
+ * comes after those before it were destroyed.
  */
 struct rdma_ep_destroy_many {
 	struct rdma_ep_hdr hdr;
@@ -1177,7 +1181,8 @@ struct rdma_ep_query_services {
  * comes when it has ended. It waits even if the endpoint's channel is
  * non-blocking, and signals do not end the wait. RDMA_EP_NOTIFY,
  * RDMA_EP_LISTEN, RDMA_EP_LEAVE and RDMA_EP_DESTROY_MANY, which may take
- * long in the kernel, are made by a worker of the ring. A ring made with
+ * long in the kernel, are made by a worker of the ring, and so is
+ * RDMA_EP_CONNECT over iWARP. A ring made with
  * IORING_SETUP_IOPOLL gets EOPNOTSUPP, where the kernel tells of that.
  *
  * Destroying the endpoint ends the wait, with ECANCELED, and so does the end of
