@@ -337,24 +337,6 @@ RDMAEP_API int rdmaep_connect_many(struct rdma_cm_id *const *ids,
 /* Endpoints that are destroyed in one system call */
 #define DESTROY_MAX	1024
 
-static void destroy_call(struct rdmaep_ctx *ctx, const uint32_t *handles,
-			 uint32_t count, uint32_t flags)
-{
-	struct rdma_ep_destroy_many cmd = {
-		.hdr = RDMAEP_HDR(cmd),
-		.eps_uptr = (uintptr_t)handles,
-		.count = count,
-	};
-	uint32_t i;
-
-	cmd.hdr.flags = flags;
-	if (!rdmaep_call(ctx, RDMA_EP_DESTROY_MANY, &cmd))
-		return;
-	/* Short of memory: one by one it needs none. */
-	for (i = 0; i < count; i++)
-		rdmaep_kernel_destroy(ctx, handles[i]);
-}
-
 /* Destroy the endpoints of the first ids; returns of how many. */
 static int destroy_some(struct rdma_cm_id *const *ids, int n, uint32_t flags)
 {
@@ -379,7 +361,7 @@ static int destroy_some(struct rdma_cm_id *const *ids, int n, uint32_t flags)
 		handles[count++] = ep->handle;
 	}
 	if (count)
-		destroy_call(ctx, handles, count, flags);
+		rdmaep_kernel_destroy_many(ctx, handles, count, flags);
 	return i;
 }
 
@@ -488,7 +470,7 @@ static int read_events(struct rdmaep_channel *ch, struct rdma_cm_event **events,
 RDMAEP_API int rdmaep_get_cm_events(struct rdma_event_channel *channel,
 				    struct rdma_cm_event **events, int n)
 {
-	struct rdmaep_channel *ch = to_rdmaep_channel(channel);
+	struct rdmaep_channel *ch;
 	int got = 0, ret;
 
 	if (!channel || !events || n < 1)
@@ -497,6 +479,7 @@ RDMAEP_API int rdmaep_get_cm_events(struct rdma_event_channel *channel,
 	if (channel->fd < 0)
 		return rdma_get_cm_event(channel, events) ? -1 : 1;
 
+	ch = rdmaep_channel_of(channel);
 	do {
 		ret = read_events(ch, events + got, n - got, got);
 		if (ret > 0)

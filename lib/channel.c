@@ -11,6 +11,10 @@
  * that nothing but its descriptor refers to it. Otherwise it is closed: a
  * program may have put it into an epoll set, and relies on close(2) to take it
  * out.
+ *
+ * struct rdma_event_channel is public, and has nothing but the descriptor: a
+ * program may copy one, or make one where it knows only that. So channels are
+ * known by their descriptors.
  */
 #include <stdlib.h>
 #include <fcntl.h>
@@ -18,6 +22,73 @@
 #include <unistd.h>
 
 #include "rdmaep-internal.h"
+
+/* Channels by their descriptors, as many as there may be on most systems */
+#define KNOWN_PAGE	512
+#define KNOWN_PAGES	2048
+static struct rdmaep_channel **known[KNOWN_PAGES];
+
+static struct rdmaep_channel **known_slot(int fd, bool make)
+{
+	struct rdmaep_channel **page, **other = NULL;
+	unsigned int i = (unsigned int)fd / KNOWN_PAGE;
+
+	if (fd < 0 || i >= KNOWN_PAGES)
+		return NULL;
+	page = __atomic_load_n(&known[i], __ATOMIC_ACQUIRE);
+	if (!page && make) {
+		page = calloc(KNOWN_PAGE, sizeof(struct rdmaep_channel *));
+		if (page && !__atomic_compare_exchange_n(&known[i], &other, page, false,
+							 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			free(page);
+			page = other;
+		}
+	}
+	return page ? &page[fd % KNOWN_PAGE] : NULL;
+}
+
+/**
+ * rdmaep_channel_know() - let a channel be found by its descriptor
+ * @fd: the descriptor
+ * @ch: the channel. Without memory for that only copies of it do not work.
+ */
+void rdmaep_channel_know(int fd, struct rdmaep_channel *ch)
+{
+	struct rdmaep_channel **slot = known_slot(fd, true);
+
+	if (slot)
+		__atomic_store_n(slot, ch, __ATOMIC_RELEASE);
+}
+
+static void channel_forget(struct rdmaep_channel *ch)
+{
+	struct rdmaep_channel **slot = known_slot(ch->ch.fd, false);
+	struct rdmaep_channel *found = ch;
+
+	if (slot)
+		__atomic_compare_exchange_n(slot, &found, NULL, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_ACQUIRE);
+}
+
+/**
+ * rdmaep_channel_of() - the channel that a program means
+ * @channel: what it has passed
+ *
+ * Return: the channel, which may be another than that of which @channel is part.
+ */
+struct rdmaep_channel *rdmaep_channel_of(struct rdma_event_channel *channel)
+{
+	struct rdmaep_channel **slot = known_slot(channel->fd, false);
+	struct rdmaep_channel *found = NULL;
+
+	if (slot)
+		found = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+	if (found)
+		return found;
+	/* One whose descriptor the program has moved, or that has none */
+	return (struct rdmaep_channel *)((char *)channel -
+					 offsetof(struct rdmaep_channel, ch));
+}
 
 /* Channels of synchronous ids that are open, and how many there may be. */
 static unsigned int own_channels;
@@ -149,6 +220,7 @@ void rdmaep_channel_close_own(struct rdmaep_channel *ch)
 
 	if (ch->ch.fd < 0)
 		return;
+	channel_forget(ch);
 	close(ch->ch.fd);
 	ch->ch.fd = -1;
 	rdmaep_channel_unreserve();
@@ -162,6 +234,7 @@ void rdmaep_channel_close_own(struct rdmaep_channel *ch)
  */
 void rdmaep_channel_keep_own(struct rdmaep_channel *ch)
 {
+	channel_forget(ch);
 	if (rdmaep_ctx_keep_channel(ch->ctx, ch->ch.fd))
 		ch->ch.fd = -1;
 	else
@@ -195,6 +268,7 @@ RDMAEP_API struct rdma_event_channel *rdma_create_event_channel(void)
 		goto put_ctx;
 
 	ch->ch.fd = cmd.out_fd;
+	rdmaep_channel_know(cmd.out_fd, ch);
 	return &ch->ch;
 
 put_ctx:
@@ -209,7 +283,8 @@ free_channel:
  * @channel: a channel from rdma_create_event_channel(), which no id uses any
  *	more and whose events are all acknowledged
  *
- * Follows rdma_destroy_event_channel(3).
+ * Ids that do use it are ended: their connections are closed, their ports free,
+ * and all that is left is to destroy them. Follows rdma_destroy_event_channel(3).
  */
 RDMAEP_API void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
@@ -218,9 +293,11 @@ RDMAEP_API void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (!channel)
 		return;
 
-	ch = to_rdmaep_channel(channel);
+	ch = rdmaep_channel_of(channel);
 	if (ch->owner)	/* goes with its id */
 		return;
+	rdmaep_ids_end(ch);
+	channel_forget(ch);
 	close(channel->fd);
 	rdmaep_ctx_put(ch->ctx);
 	free(ch);

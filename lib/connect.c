@@ -443,6 +443,8 @@ RDMAEP_API int rdma_disconnect(struct rdma_cm_id *id)
 
 	if (rdmaep_need_device(ep))
 		return -1;
+	if (rdmaep_ctx_is_parents(ep->ctx))
+		return rdmaep_fail_parents();
 
 	/* iWARP ends a stream by draining it. */
 	if (ep->transport == RDMA_EP_TRANSPORT_IWARP)

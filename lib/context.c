@@ -5,7 +5,12 @@
  * The file is opened when it is first needed. A child of fork(2) shares the
  * open file with its parent, so what it creates itself goes to a file of its
  * own: neither sees the other's new ids. What it has inherited keeps working
- * in the shared file, for daemons that fork after they have begun to listen.
+ * in the shared file, for daemons that fork after they have begun to listen. A
+ * child that has made no use of it may not end it, though: it may only be on its
+ * way to exit(3), whose handlers destroy what the parent needs.
+ *
+ * The program may close the file without knowing, as daemons close all they have
+ * inherited, and have another by its number.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rdmaep-internal.h"
@@ -32,13 +38,37 @@ unsigned int rdmaep_fork_count;
 
 static __thread struct rdma_ep_reason last_reason;
 
+static bool ctx_is_open(const struct rdmaep_ctx *ctx)
+{
+	struct stat st;
+	int err = errno;
+	bool open = !fstat(ctx->fd, &st) && S_ISCHR(st.st_mode) &&
+		    st.st_dev == ctx->dev && st.st_ino == ctx->ino;
+
+	errno = err;
+	return open;
+}
+
+/* Who closes the device's file closes those of channels as well. */
+static void close_idle(struct rdmaep_ctx *ctx)
+{
+	bool open = ctx->num_idle && ctx_is_open(ctx);
+
+	while (ctx->num_idle) {
+		ctx->num_idle--;
+		if (open)
+			close(ctx->idle[ctx->num_idle]);
+		rdmaep_channel_unreserve();
+	}
+}
+
 static void ctx_put_locked(struct rdmaep_ctx *ctx)
 {
 	if (--ctx->refs)
 		return;
-	while (ctx->num_idle)
-		close(ctx->idle[--ctx->num_idle]);
-	close(ctx->fd);
+	close_idle(ctx);
+	if (ctx_is_open(ctx))
+		close(ctx->fd);
 	free(ctx);
 }
 
@@ -63,11 +93,9 @@ static void fork_child(void)
 	rdmaep_fork_count++;
 	rdmaep_id_after_fork();
 	if (current_ctx) {
+		current_ctx->inherited = true;
 		/* The parent will use these. */
-		while (current_ctx->num_idle) {
-			close(current_ctx->idle[--current_ctx->num_idle]);
-			rdmaep_channel_unreserve();
-		}
+		close_idle(current_ctx);
 		ctx_put_locked(current_ctx);
 		current_ctx = NULL;
 	}
@@ -79,28 +107,43 @@ static void fork_register(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+/* Where the program has closed its standard files, they are not for us. */
+static int open_above_std(void)
+{
+	int high, fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
 /* Asks for the module once: a machine without it must not pay for each try. */
 static int open_device(void)
 {
 	static bool asked;
-	int fd = open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+	int fd = open_above_std();
 
 	if (fd >= 0 || errno != ENOENT || asked)
 		return fd;
 	asked = true;
 	rdmaep_autoload();
-	return open(RDMA_EP_DEVICE, O_RDWR | O_CLOEXEC);
+	return open_above_std();
 }
 
 static struct rdmaep_ctx *ctx_open(void)
 {
-	struct rdmaep_ctx *ctx = malloc(sizeof(*ctx));
+	struct rdmaep_ctx *ctx = calloc(1, sizeof(*ctx));
+	struct stat st;
 
 	if (!ctx)
 		return NULL;
 
 	ctx->fd = open_device();
-	if (ctx->fd < 0) {
+	if (ctx->fd < 0 || fstat(ctx->fd, &st)) {
 		int err = errno;
 
 		free(ctx);
@@ -117,15 +160,17 @@ static struct rdmaep_ctx *ctx_open(void)
 		errno = err;
 		return NULL;
 	}
+	ctx->dev = st.st_dev;
+	ctx->ino = st.st_ino;
 	ctx->refs = 1;
-	ctx->num_idle = 0;
 	return ctx;
 }
 
 /**
  * rdmaep_ctx_get() - the context for what is created now
  *
- * Opens the device if need be.
+ * Opens the device if need be; anew, if nothing is left in it and the program has
+ * closed it.
  *
  * Return: the context with a reference for the caller, or NULL with errno as
  * from open(2), or ENODEV: no RDMA device has ever been seen.
@@ -136,6 +181,10 @@ struct rdmaep_ctx *rdmaep_ctx_get(void)
 
 	pthread_once(&fork_once, fork_register);
 	rdmaep_guard_enter(&ctx_lock);
+	if (current_ctx && current_ctx->refs == 1 && !ctx_is_open(current_ctx)) {
+		ctx_put_locked(current_ctx);
+		current_ctx = NULL;
+	}
 	if (!current_ctx)
 		current_ctx = ctx_open();
 	ctx = current_ctx;
@@ -240,6 +289,34 @@ static int call_device(struct rdmaep_ctx *ctx, unsigned int nr,
 	return ret;
 }
 
+static bool ends_something(unsigned int nr)
+{
+	return nr == RDMA_EP_DESTROY || nr == RDMA_EP_DESTROY_MANY ||
+	       nr == RDMA_EP_DISCONNECT || nr == RDMA_EP_LEAVE;
+}
+
+/**
+ * rdmaep_ctx_is_parents() - does what is there belong to the parent process?
+ * @ctx: the context
+ *
+ * Return: whether it was inherited, and not used since.
+ */
+bool rdmaep_ctx_is_parents(const struct rdmaep_ctx *ctx)
+{
+	return ctx->inherited &&
+	       !__atomic_load_n(&ctx->adopted, __ATOMIC_RELAXED);
+}
+
+static bool may_call(struct rdmaep_ctx *ctx, unsigned int nr)
+{
+	if (!rdmaep_ctx_is_parents(ctx))
+		return true;
+	if (ends_something(nr))
+		return false;
+	__atomic_store_n(&ctx->adopted, true, __ATOMIC_RELAXED);
+	return true;
+}
+
 /**
  * rdmaep_call() - make a call to the module
  * @ctx: the context
@@ -255,6 +332,9 @@ int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
 	struct rdma_ep_hdr *hdr = cmd;
 	struct rdma_ep_reason reason;
 	int ret;
+
+	if (!may_call(ctx, nr))
+		return rdmaep_fail_parents();
 
 	memset(&reason, 0, sizeof(reason));
 	hdr->reason_uptr = (uintptr_t)&reason;
@@ -293,7 +373,7 @@ void rdmaep_call_quiet(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
 {
 	int err = errno;
 
-	if (ioctl(ctx->fd, nr, cmd))
+	if (may_call(ctx, nr) && ioctl(ctx->fd, nr, cmd))
 		errno = err;
 }
 
@@ -316,6 +396,17 @@ int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 	debug_reason(err);
 	errno = err;
 	return -1;
+}
+
+/**
+ * rdmaep_fail_parents() - fail since rdmaep_ctx_is_parents()
+ *
+ * Return: -1
+ */
+int rdmaep_fail_parents(void)
+{
+	return rdmaep_fail(EACCES, RDMA_EP_REASON_NONE,
+			   "the parent process made it, and this one has not used it yet");
 }
 
 /**

@@ -75,6 +75,21 @@ static bool device_in_sysfs(const struct rdmaep_device *dev)
 	return found;
 }
 
+/*
+ * Where it may not open the device's node, libibverbs tries others, which may not
+ * be there.
+ */
+static int open_error(struct ibv_device *ibdev)
+{
+	char node[sizeof("/dev/infiniband/") + IBV_SYSFS_NAME_MAX];
+	int err = errno ? errno : ENODEV;
+
+	snprintf(node, sizeof(node), "/dev/infiniband/%s", ibdev->dev_name);
+	if (err == ENOENT && access(node, R_OK | W_OK) && errno != ENOENT)
+		err = errno;
+	return err;
+}
+
 static struct rdmaep_device *device_open(struct ibv_device *ibdev)
 {
 	struct rdmaep_device *dev, **pos;
@@ -88,7 +103,7 @@ static struct rdmaep_device *device_open(struct ibv_device *ibdev)
 	errno = 0;
 	dev->verbs = ibv_open_device(ibdev);
 	if (!dev->verbs) {
-		int err = errno ? errno : ENODEV;
+		int err = open_error(ibdev);
 
 		rdmaep_fail(err, RDMA_EP_REASON_NO_DEVICE,
 			    "cannot open the verbs device of %s%s",

@@ -495,13 +495,14 @@ void rdmaep_event_taken(void)
 RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 				 struct rdma_cm_event **event)
 {
-	struct rdmaep_channel *ch = to_rdmaep_channel(channel);
 	struct rdma_ep_record rec;
+	struct rdmaep_channel *ch;
 	struct rdmaep_event *evt;
 
 	if (!channel || !event)
 		return rdmaep_fail_plain(EINVAL);
 
+	ch = rdmaep_channel_of(channel);
 	do {
 		/* First, so that no event is lost for want of memory. */
 		evt = rdmaep_event_alloc(NULL);

@@ -123,6 +123,9 @@ static void id_bury(struct rdmaep_id *ep)
 		;
 	*pos = ep->hash_next;
 	id_count--;
+	if (ep->shared)
+		ep->shared->ids--;
+	ep->shared = NULL;
 	graves[next_grave].ctx = ep->ctx;
 	graves[next_grave].serial = ep->serial;
 	next_grave = (next_grave + 1) % GRAVES;
@@ -209,6 +212,17 @@ struct rdmaep_id *rdmaep_id_alloc(struct rdmaep_ctx *ctx, void *context,
 	return ep;
 }
 
+static void id_set_shared(struct rdmaep_id *ep, struct rdmaep_channel *ch)
+{
+	pthread_mutex_lock(&rdmaep_lock);
+	if (ep->shared)
+		ep->shared->ids--;
+	ep->shared = ch;
+	if (ch)
+		ch->ids++;
+	pthread_mutex_unlock(&rdmaep_lock);
+}
+
 /**
  * rdmaep_id_set_own_channel() - make an id synchronous
  * @ep: the id
@@ -219,6 +233,9 @@ void rdmaep_id_set_own_channel(struct rdmaep_id *ep, int fd)
 	ep->own.ch.fd = fd;
 	ep->own.ctx = ep->ctx;
 	ep->own.owner = ep;
+	rdmaep_channel_know(fd, &ep->own);
+	if (ep->shared)
+		id_set_shared(ep, NULL);
 	ep->id.channel = &ep->own.ch;
 	ep->sync = true;
 }
@@ -230,8 +247,50 @@ void rdmaep_id_set_own_channel(struct rdmaep_id *ep, int fd)
  */
 void rdmaep_id_set_channel(struct rdmaep_id *ep, struct rdma_event_channel *ch)
 {
+	struct rdmaep_channel *known = rdmaep_channel_of(ch);
+
+	/* The first child of a synchronous id has its parent's, for a moment. */
+	id_set_shared(ep, known->owner ? NULL : known);
 	ep->id.channel = ch;
 	ep->sync = false;
+}
+
+/* Returns how many it has found; a handle is 0 then, as the kernel knows none. */
+static unsigned int take_handles(struct rdmaep_channel *ch, uint32_t *handles,
+				 unsigned int max)
+{
+	unsigned int n = 0;
+	struct rdmaep_id *ep;
+	size_t i;
+
+	pthread_mutex_lock(&rdmaep_lock);
+	for (i = 0; i <= bucket_mask && n < max && ch->ids; i++) {
+		for (ep = buckets[i]; ep && n < max; ep = ep->hash_next) {
+			if (ep->shared != ch)
+				continue;
+			handles[n++] = ep->handle;
+			ep->handle = 0;
+			ep->shared = NULL;
+			ch->ids--;
+		}
+	}
+	pthread_mutex_unlock(&rdmaep_lock);
+	return n;
+}
+
+/**
+ * rdmaep_ids_end() - a channel goes, and with it the endpoints of its ids
+ * @ch: the channel
+ *
+ * The ids stay, for the program to destroy.
+ */
+void rdmaep_ids_end(struct rdmaep_channel *ch)
+{
+	uint32_t handles[256];
+	unsigned int n;
+
+	while ((n = take_handles(ch, handles, 256)))
+		rdmaep_kernel_destroy_many(ch->ctx, handles, n, 0);
 }
 
 static int id_set_device(struct rdmaep_id *ep, const struct rdma_ep_info *info)
@@ -354,6 +413,31 @@ void rdmaep_kernel_destroy(struct rdmaep_ctx *ctx, uint32_t handle)
 	};
 
 	rdmaep_call_quiet(ctx, RDMA_EP_DESTROY, &cmd);
+}
+
+/**
+ * rdmaep_kernel_destroy_many() - destroy endpoints
+ * @ctx: the context
+ * @handles: their handles
+ * @count: how many
+ * @flags: RDMA_EP_DESTROY_NOWAIT
+ */
+void rdmaep_kernel_destroy_many(struct rdmaep_ctx *ctx, const uint32_t *handles,
+				uint32_t count, uint32_t flags)
+{
+	struct rdma_ep_destroy_many cmd = {
+		.hdr = RDMAEP_HDR(cmd),
+		.eps_uptr = (uintptr_t)handles,
+		.count = count,
+	};
+	uint32_t i;
+
+	cmd.hdr.flags = flags;
+	if (!rdmaep_call(ctx, RDMA_EP_DESTROY_MANY, &cmd))
+		return;
+	/* Short of memory: one by one it needs none. */
+	for (i = 0; i < count; i++)
+		rdmaep_kernel_destroy(ctx, handles[i]);
 }
 
 /**
@@ -490,7 +574,7 @@ RDMAEP_API int rdma_create_id(struct rdma_event_channel *channel,
 	if (rdmaep_check_port_space(ps))
 		return -1;
 
-	ctx = channel ? rdmaep_ctx_hold(to_rdmaep_channel(channel)->ctx) :
+	ctx = channel ? rdmaep_ctx_hold(rdmaep_channel_of(channel)->ctx) :
 			rdmaep_ctx_get();
 	if (!ctx)
 		return -1;
@@ -571,11 +655,14 @@ RDMAEP_API int rdma_destroy_id(struct rdma_cm_id *id)
 		return rdmaep_fail_plain(EINVAL);
 
 	/* A QP in a group could not be destroyed later. */
-	rdmaep_groups_detach(ep);
+	if (!rdmaep_ctx_is_parents(ep->ctx))
+		rdmaep_groups_detach(ep);
 
 	cmd.ep = ep->handle;
 	id_offer_files(ep, &cmd);
-	if (rdmaep_call(ep->ctx, RDMA_EP_DESTROY, &cmd) && errno != ENOENT)
+	/* EACCES: it stays the parent's; what this process has of it goes. */
+	if (rdmaep_call(ep->ctx, RDMA_EP_DESTROY, &cmd) && errno != ENOENT &&
+	    errno != EACCES)
 		return -1;
 	id_keep_files(ep, cmd.out_idle);
 	rdmaep_id_release(ep, false);

@@ -439,6 +439,10 @@ void rdmaep_qp_destroy(struct rdmaep_id *ep, bool last)
 {
 	int err;
 
+	if (rdmaep_ctx_is_parents(ep->ctx)) {
+		ep->id.qp = NULL;
+		return;
+	}
 	rdmaep_groups_detach(ep);
 	err = ibv_destroy_qp(ep->id.qp);
 	ep->id.qp = NULL;

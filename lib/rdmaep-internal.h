@@ -114,6 +114,10 @@ void rdmaep_autoload(void);
 /**
  * struct rdmaep_ctx - an open file of the device
  * @fd: the file
+ * @dev: where its node is, to tell whether @fd is still that file
+ * @ino: likewise
+ * @inherited: it is the parent's
+ * @adopted: the child has gone on with what it has inherited
  * @refs: ids and channels in it, and 1 while new ones go here
  * @idle: channels of synchronous ids that are gone, for new ones
  * @num_idle: how many
@@ -123,6 +127,10 @@ void rdmaep_autoload(void);
  */
 struct rdmaep_ctx {
 	int fd;
+	dev_t dev;
+	ino_t ino;
+	bool inherited;
+	bool adopted;
 	unsigned int refs;
 	int idle[RDMAEP_IDLE_CHANNELS];
 	unsigned int num_idle;
@@ -134,6 +142,7 @@ extern unsigned int rdmaep_fork_count;
 struct rdmaep_ctx *rdmaep_ctx_get(void);
 struct rdmaep_ctx *rdmaep_ctx_hold(struct rdmaep_ctx *ctx);
 void rdmaep_ctx_put(struct rdmaep_ctx *ctx);
+bool rdmaep_ctx_is_parents(const struct rdmaep_ctx *ctx);
 int rdmaep_ctx_take_channel(struct rdmaep_ctx *ctx);
 bool rdmaep_ctx_keep_channel(struct rdmaep_ctx *ctx, int fd);
 int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd);
@@ -141,6 +150,7 @@ void rdmaep_call_quiet(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd);
 void rdmaep_record_read(struct rdma_ep_record *rec);
 int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+int rdmaep_fail_parents(void);
 int rdmaep_fail_plain(int err);
 
 /* verbs calls that return an errno */
@@ -161,20 +171,17 @@ static inline int rdmaep_seterrno(int err)
  * @ch: what the program sees
  * @ctx: where it lives
  * @owner: the synchronous id it was made for, NULL for a program's own
+ * @ids: how many ids use a program's own. Under rdmaep_lock.
  */
 struct rdmaep_channel {
 	struct rdma_event_channel ch;
 	struct rdmaep_ctx *ctx;
 	struct rdmaep_id *owner;
+	unsigned int ids;
 };
 
-static inline struct rdmaep_channel *
-to_rdmaep_channel(struct rdma_event_channel *ch)
-{
-	return (struct rdmaep_channel *)((char *)ch -
-					 offsetof(struct rdmaep_channel, ch));
-}
-
+struct rdmaep_channel *rdmaep_channel_of(struct rdma_event_channel *channel);
+void rdmaep_channel_know(int fd, struct rdmaep_channel *ch);
 bool rdmaep_channel_reserve(void);
 void rdmaep_channel_unreserve(void);
 int rdmaep_call_new_channel(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd,
@@ -271,6 +278,7 @@ bool rdmaep_cqs_flush(struct rdmaep_device *dev);
  * @sync: operations wait
  * @listening: rdma_listen() was called
  * @own: the channel of a synchronous id
+ * @shared: the program's channel, until that is destroyed. Under rdmaep_lock.
  * @dev: the device, once known
  * @transport: RDMA_EP_TRANSPORT_*
  * @max_connect_data: limit on private data, 0 while not known
@@ -309,6 +317,7 @@ struct rdmaep_id {
 	bool sync;
 	bool listening;
 	struct rdmaep_channel own;
+	struct rdmaep_channel *shared;
 	struct rdmaep_device *dev;
 	uint8_t transport;
 	uint16_t max_connect_data;
@@ -366,6 +375,7 @@ struct rdmaep_id *rdmaep_id_alloc(struct rdmaep_ctx *ctx, void *context,
 				  enum ibv_qp_type qp_type);
 void rdmaep_id_publish(struct rdmaep_id *ep, uint32_t handle, uint64_t serial);
 void rdmaep_id_set_own_channel(struct rdmaep_id *ep, int fd);
+void rdmaep_ids_end(struct rdmaep_channel *ch);
 void rdmaep_id_set_channel(struct rdmaep_id *ep, struct rdma_event_channel *ch);
 struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial);
 void rdmaep_id_put_locked(struct rdmaep_id *ep);
@@ -373,6 +383,8 @@ int rdmaep_id_update(struct rdmaep_id *ep, const struct rdma_ep_record *rec);
 struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 				  const struct rdma_ep_record *rec);
 void rdmaep_kernel_destroy(struct rdmaep_ctx *ctx, uint32_t handle);
+void rdmaep_kernel_destroy_many(struct rdmaep_ctx *ctx, const uint32_t *handles,
+				uint32_t count, uint32_t flags);
 void rdmaep_id_release(struct rdmaep_id *ep, bool nowait);
 void rdmaep_id_kill(struct rdmaep_id *ep);
 
