@@ -464,7 +464,7 @@ int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
 
 	if (!ep || rdmaep_event_fill(evt, ep, rec)) {
 		if (!ep && rec->type == RDMA_EP_EVENT_CONNECT_REQUEST)
-			rdmaep_kernel_destroy(ctx, rec->child);
+			rdmaep_child_refuse(ctx, rec);
 		rdmaep_event_free(evt);
 		return 1;
 	}

@@ -113,6 +113,15 @@ void rdmaep_id_publish(struct rdmaep_id *ep, uint32_t handle, uint64_t serial)
 	pthread_mutex_unlock(&rdmaep_lock);
 }
 
+/* Called with rdmaep_lock held. */
+static void grave_add(struct rdmaep_ctx *ctx, uint64_t serial)
+{
+	graves[next_grave].ctx = ctx;
+	graves[next_grave].serial = serial;
+	next_grave = (next_grave + 1) % GRAVES;
+	pthread_cond_broadcast(&id_born);
+}
+
 static void id_bury(struct rdmaep_id *ep)
 {
 	struct rdmaep_id **pos;
@@ -126,10 +135,7 @@ static void id_bury(struct rdmaep_id *ep)
 	if (ep->shared)
 		ep->shared->ids--;
 	ep->shared = NULL;
-	graves[next_grave].ctx = ep->ctx;
-	graves[next_grave].serial = ep->serial;
-	next_grave = (next_grave + 1) % GRAVES;
-	pthread_cond_broadcast(&id_born);
+	grave_add(ep->ctx, ep->serial);
 	pthread_mutex_unlock(&rdmaep_lock);
 }
 
@@ -249,10 +255,20 @@ void rdmaep_id_set_channel(struct rdmaep_id *ep, struct rdma_event_channel *ch)
 {
 	struct rdmaep_channel *known = rdmaep_channel_of(ch);
 
-	/* The first child of a synchronous id has its parent's, for a moment. */
 	id_set_shared(ep, known->owner ? NULL : known);
 	ep->id.channel = ch;
 	ep->sync = false;
+}
+
+/* What the program has made the listener with may be gone: it is not looked at. */
+static void id_share_channel(struct rdmaep_id *ep, const struct rdmaep_id *listener)
+{
+	pthread_mutex_lock(&rdmaep_lock);
+	ep->id.channel = listener->id.channel;
+	ep->shared = listener->shared;
+	if (ep->shared)
+		ep->shared->ids++;
+	pthread_mutex_unlock(&rdmaep_lock);
 }
 
 /* Returns how many it has found; a handle is 0 then, as the kernel knows none. */
@@ -416,6 +432,21 @@ void rdmaep_kernel_destroy(struct rdmaep_ctx *ctx, uint32_t handle)
 }
 
 /**
+ * rdmaep_child_refuse() - refuse a request that the program will never see
+ * @ctx: the context
+ * @rec: the request's record
+ *
+ * Another thread may have read its next event already, and looks for its id.
+ */
+void rdmaep_child_refuse(struct rdmaep_ctx *ctx, const struct rdma_ep_record *rec)
+{
+	rdmaep_kernel_destroy(ctx, rec->child);
+	pthread_mutex_lock(&rdmaep_lock);
+	grave_add(ctx, rec->child_serial);
+	pthread_mutex_unlock(&rdmaep_lock);
+}
+
+/**
  * rdmaep_kernel_destroy_many() - destroy endpoints
  * @ctx: the context
  * @handles: their handles
@@ -508,14 +539,14 @@ struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 	ep = rdmaep_id_alloc(listener->ctx, listener->id.context,
 			     listener->id.ps, listener->id.qp_type);
 	if (!ep) {
-		rdmaep_kernel_destroy(listener->ctx, rec->child);
+		rdmaep_child_refuse(listener->ctx, rec);
 		return NULL;
 	}
 
 	rdmaep_ctx_hold(ep->ctx);
 	ep->initiator_depth = rec->initiator_depth;
 	ep->responder_resources = rec->responder_resources;
-	rdmaep_id_set_channel(ep, listener->id.channel);
+	id_share_channel(ep, listener);
 	err = rdmaep_id_update(ep, rec);
 	if (!err)
 		ep->refs++;

@@ -383,6 +383,7 @@ int rdmaep_id_update(struct rdmaep_id *ep, const struct rdma_ep_record *rec);
 struct rdmaep_id *rdmaep_id_child(struct rdmaep_id *listener,
 				  const struct rdma_ep_record *rec);
 void rdmaep_kernel_destroy(struct rdmaep_ctx *ctx, uint32_t handle);
+void rdmaep_child_refuse(struct rdmaep_ctx *ctx, const struct rdma_ep_record *rec);
 void rdmaep_kernel_destroy_many(struct rdmaep_ctx *ctx, const uint32_t *handles,
 				uint32_t count, uint32_t flags);
 void rdmaep_id_release(struct rdmaep_id *ep, bool nowait);

@@ -270,6 +270,8 @@ TEST_F(process, channel_destroyed)
 		ok(rdma_destroy_id(p->listen));
 	}
 	p->server = NULL;
+	if (on_stock())	/* what could not be destroyed */
+		self->before = count_objects();
 	ok(rdma_create_id(p->server_channel, &p->listen, NULL, RDMA_PS_TCP));
 	ok(rdma_bind_addr(p->listen, sa(&p->addr)));
 	ok(rdma_listen(p->listen, 1));

@@ -25,6 +25,8 @@ export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
 read -ra cflags < <(pkg-config --cflags rdmaep)
 read -ra libs < <(pkg-config --libs-only-L --libs-only-l rdmaep)
 libdir=$work/$(dirname "$(find root -name 'librdmaep.so.1')")
+# What it keeps open would be opened anew each time.
+readelf -d "$libdir/librdmaep.so.1" | grep -q NODELETE || { echo "dlclose(3) unloads it" && exit 1; }
 
 cat >program.c <<END
 #include <rdma/rdma_cma.h>
