@@ -221,7 +221,7 @@ plain_rping() {
 }
 
 inside() {
-	local left
+	local left code=0
 	rmmod rdma_ep
 	fewer_modules
 	make_root
@@ -250,6 +250,8 @@ inside() {
 	plain_rping
 	[[ $LIBRARY == *librdmaep* ]] || fail "rping has $LIBRARY"
 	[ ! -e /sys/module/rdma_ucm ] || fail "rdma_ucm is loaded"
+	in_root setpriv --reuid 65534 --clear-groups rdmaep-default off || code=$?
+	[ "$code" = 2 ] || fail "rdmaep-default of an ordinary user: exit code $code"
 	in_root rdmaep-default off
 	plain_rping
 	[[ $LIBRARY != *librdmaep* ]] || fail "rping has $LIBRARY"

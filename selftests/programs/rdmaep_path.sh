@@ -160,6 +160,55 @@ peer_dies() {
 	says "$WORK/ping" '^message .* FAILED: ' '^ +-> ' '^[0-9]+ sent, [0-9]+ came back'
 }
 
+# ping_beside ARGS...: for as long as the next lines take; its process is $CLIENT.
+ping_beside() {
+	timeout $((60 * SLOW)) "$RDMAEP" ping -c 100000 -i 0.01 "$@" "$MY_IP" >"$WORK/ping" 2>&1 &
+	CLIENT=$!
+	sleep 2
+}
+
+peer_stops() {
+	local code=0
+	start || return
+	ping_beside -W 2
+	pkill -STOP -P "$SERVER"
+	wait "$CLIENT" || code=$?
+	pkill -CONT -P "$SERVER"
+	stop
+	[ "$code" = 1 ] || { echo "exit code $code" && return 1; }
+	says "$WORK/ping" '^message .* FAILED: reply: nothing for 2000 ms$' '-> it worked before: '
+}
+
+peer_ends() {
+	local code=0
+	start || return
+	ping_beside
+	stop
+	wait "$CLIENT" || code=$?
+	[ "$code" = 1 ] || { echo "exit code $code" && return 1; }
+	says "$WORK/ping" '^message .* FAILED: (send|reply): the peer has ended the connection$'
+}
+
+interface_down() {
+	local code=0
+	ip link set d0 down
+	fails "$MY_IP" -- '^address .* FAILED: port 1 of rxe0 is not active$' '-> .*see rdmaep doctor' ||
+		code=1
+	link_up || code=1
+	return "$code"
+}
+
+no_port() {
+	local port code=0
+	for port in 0 65536 70000 -1 ""; do
+		ping 2 -p "$port" "$MY_IP" || code=1
+		"$RDMAEP" serve -p "$port" 2>/dev/null
+		[ $? = 2 ] || { echo "serve -p '$port'" && code=1; }
+	done
+	fails -p nosuch "$MY_IP" -- '^name .* FAILED: nosuch is no port$' || code=1
+	return "$code"
+}
+
 no_permission() {
 	local code=0
 	chmod 600 "$NODE"
@@ -210,6 +259,10 @@ ktap_test "ping: source is not ours" fails -S 192.0.2.1 "$MY_IP" -- \
 ktap_test "ping: no such name" fails nosuch.invalid -- '^name .* FAILED: nosuch.invalid: ' '-> '
 ktap_test "ping: no permission on the device" no_permission
 ktap_test "ping: the peer dies" peer_dies
+ktap_test "ping: the peer stops" peer_stops
+ktap_test "ping: the peer ends" peer_ends
+ktap_test "ping, serve: no port" no_port
 ktap_test "serve: the port is taken" port_taken
 ktap_test "serve: ends when it is told to" interrupted
+ktap_test "ping: the interface is down" interface_down
 ktap_end

@@ -26,6 +26,13 @@ serve() {
 	return 1
 }
 
+# link_up: the interface, with what going down has taken away
+link_up() {
+	ip link set d0 up
+	ip addr replace "$MY_IP6/64" dev d0 nodad
+	ip route replace 224.0.0.0/4 dev d0
+}
+
 # says FILE PATTERN...: lines that must be there.
 says() {
 	local file=$1 pattern

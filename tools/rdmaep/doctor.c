@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * rdmaep doctor: what keeps RDMA connections from working on this machine,
- * and what to do about it. It only looks: from the module up to the library
- * that a program would load.
+ * and what to do about it. It only looks: from the module, which it has loaded as
+ * any program has, up to the library that a program would load.
  *
  * Each finding is a line: what was looked at, a verdict, what was found; and
  * below it, when something is wrong, what to do. "fail" counts as a problem,
@@ -30,8 +30,10 @@
 
 #include <infiniband/verbs.h>
 #include <json-c/json.h>
+#include <rdma/rdma_cma.h>
 #include <rdma/rdma_ep.h>
 
+#include "path.h"
 #include "tool.h"
 
 enum verdict {
@@ -42,6 +44,7 @@ enum verdict {
 };
 
 static int problems;
+static int warnings;
 static struct json_object *findings;	/* NULL: print text */
 
 __attribute__((format(printf, 3, 4)))
@@ -55,8 +58,8 @@ static void report(const char *what, enum verdict verdict, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (verdict == FAIL)
-		problems++;
+	problems += verdict == FAIL;
+	warnings += verdict == WARN;
 	if (!findings) {
 		printf("%-10s %-4s  %s\n", what, word[verdict], text);
 		return;
@@ -126,20 +129,50 @@ static bool read_line(char *line, size_t size, const char *fmt, ...)
 	return true;
 }
 
+/* Has the library have the module loaded, as for the first program that needs it. */
+static void load_module(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	if (channel)
+		rdma_destroy_event_channel(channel);
+}
+
+/* Where the module of this kernel is. False: nowhere. */
+static bool installed_module(char *path, size_t size)
+{
+	FILE *f = popen("PATH=$PATH:/usr/sbin:/sbin modinfo -n rdma_ep 2>/dev/null", "re");
+	bool found;
+
+	if (!f)
+		return false;
+	found = fgets(path, size, f);
+	pclose(f);
+	path[found ? strcspn(path, "\n") : 0] = '\0';
+	return found;
+}
+
 static void check_module(void)
 {
-	char version[64];
+	char version[64] = "of an unknown version", path[PATH_MAX];
+	bool loaded = exists("/sys/module/rdma_ep");
 
-	if (!exists("/sys/module/rdma_ep")) {
-		report("module", FAIL, "rdma_ep is not loaded");
-		advise("modprobe rdma_ep; or in the source tree:");
-		advise("modprobe -a rdma_cm ib_uverbs && insmod kernel/rdma_ep.ko");
-		return;
+	if (!loaded)
+		load_module();
+	if (exists("/sys/module/rdma_ep")) {
+		read_line(version, sizeof(version), "/sys/module/rdma_ep/version");
+		report("module", OK, "rdma_ep %s is loaded%s", version,
+		       loaded ? "" : ", since a moment ago");
+	} else if (installed_module(path, sizeof(path))) {
+		report("module", FAIL, "rdma_ep is not loaded, though %s is there", path);
+		advise("modprobe rdma_ep says why not. \"Key was rejected\": Secure Boot wants its");
+		advise("key enrolled, DKMS's by mokutil --import /var/lib/dkms/mok.pub");
+	} else {
+		report("module", FAIL, "rdma_ep is not loaded, nor installed for this kernel");
+		advise("with packages: dkms status; are the kernel's headers installed?");
+		advise("in the source tree: modprobe -a rdma_cm ib_uverbs, then insmod the");
+		advise("rdma_ep.ko that was built for this kernel");
 	}
-	if (read_line(version, sizeof(version), "/sys/module/rdma_ep/version"))
-		report("module", OK, "rdma_ep %s is loaded", version);
-	else
-		report("module", OK, "rdma_ep is loaded");
 }
 
 /* Can this process open @path? Says what to do if it cannot. */
@@ -322,8 +355,10 @@ static bool check_port(struct ibv_context *verbs, const char *dev, int port)
 		return true;
 	}
 	if (!if_nametoindex(netdev)) {
-		report(dev, OK, "port %d, %s on %s, is active, for another network namespace",
+		report(dev, WARN, "port %d, %s on %s, is active, for another network namespace",
 		       port, kind, netdev);
+		advise("give this namespace an interface of that port's network (macvlan, VLAN), or");
+		advise("the device: rdma system set netns exclusive; rdma dev set %s netns NAME", dev);
 		return false;
 	}
 	if (!netdev_has_addr(netdev)) {
@@ -525,7 +560,8 @@ static void check_addresses(void)
 
 static void check_memlock(void)
 {
-	const rlim_t enough = 64 << 20;
+	/* What rdmaep ping registers, and what programs do */
+	const rlim_t least = 2 * PATH_MAX_SIZE, enough = 64 << 20;
 	struct rlimit lim;
 	unsigned long long caps = 0;
 	char line[256];
@@ -546,7 +582,7 @@ static void check_memlock(void)
 	} else if (caps & (1ULL << 14)) {	/* CAP_IPC_LOCK */
 		report("memory", OK, "any amount may be locked, with CAP_IPC_LOCK");
 	} else {
-		report("memory", lim.rlim_cur < enough ? WARN : OK,
+		report("memory", lim.rlim_cur < least ? FAIL : lim.rlim_cur < enough ? WARN : OK,
 		       "%llu KiB may be locked for queues and buffers",
 		       (unsigned long long)lim.rlim_cur / 1024);
 		if (lim.rlim_cur >= enough)
@@ -645,6 +681,8 @@ int tool_doctor(const struct tool_command *cmd, int argc, char **argv)
 		tool_print_json(findings);
 	else if (problems)
 		printf("\n%d problem%s\n", problems, problems > 1 ? "s" : "");
+	else if (warnings)
+		printf("\nNo problem, %d warning%s\n", warnings, warnings > 1 ? "s" : "");
 	else
 		printf("\nAll is well.\n");
 	return problems ? TOOL_FAILED : TOOL_OK;

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PATH_PORT	"7174"
@@ -40,6 +41,16 @@ static inline bool path_is_hello(const void *data, size_t len)
 {
 	return data && len >= sizeof(struct path_hello) &&
 	       !memcmp(data, PATH_MAGIC, sizeof(PATH_MAGIC));
+}
+
+/* A number has to be one of a port, which getaddrinfo(3) does not look at. */
+static inline bool path_is_port(const char *text)
+{
+	unsigned long port;
+	char *end;
+
+	port = strtoul(text, &end, 10);
+	return *end || (end != text && port >= 1 && port <= 65535);
 }
 
 #endif /* RDMAEP_PATH_H */

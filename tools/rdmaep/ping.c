@@ -192,8 +192,11 @@ static int look_up(struct ping *ping)
 
 	begin(ping);
 	err = getaddrinfo(ping->host, ping->port, &hints, &ping->dst);
+	if (err == EAI_SERVICE)
+		return failed(ping, "name", "a number, or a name of getent services",
+			      "%s is no port", ping->port);
 	if (err)
-		return failed(ping, "name", "no such name or port: see getent hosts", "%s: %s",
+		return failed(ping, "name", "see getent hosts; a port goes into -p", "%s: %s",
 			      ping->host, gai_strerror(err));
 	if (ping->source) {
 		hints.ai_family = ping->dst->ai_family;
@@ -206,6 +209,14 @@ static int look_up(struct ping *ping)
 	done(ping, "name", "%s is %s", ping->host,
 	     name_addr(ping->dst->ai_addr, text, sizeof(text)));
 	return 0;
+}
+
+static bool port_is_active(const struct ping *ping)
+{
+	struct ibv_port_attr attr;
+
+	return !ping->id->verbs || ibv_query_port(ping->id->verbs, ping->id->port_num, &attr) ||
+	       attr.state == IBV_PORT_ACTIVE;
 }
 
 static int resolve(struct ping *ping)
@@ -221,6 +232,10 @@ static int resolve(struct ping *ping)
 	if (rdma_resolve_addr(ping->id, ping->src ? ping->src->ai_addr : NULL,
 			      ping->dst->ai_addr, ping->timeout_ms))
 		return call_failed(ping, "address", NULL);
+	if (!port_is_active(ping))
+		return failed(ping, "address", tool_reason_text(RDMA_EP_REASON_PORT_DOWN),
+			      "port %u of %s is not active", ping->id->port_num,
+			      ibv_get_device_name(ping->id->verbs->device));
 	done(ping, "address", "%s port %u, from %s",
 	     ping->id->verbs ? ibv_get_device_name(ping->id->verbs->device) : "no device",
 	     ping->id->port_num, name_addr(rdma_get_local_addr(ping->id), text, sizeof(text)));
@@ -303,7 +318,8 @@ static const char *connect_todo(const struct ping *ping, char *text, size_t size
 	case RDMA_EP_REASON_TIMEOUT:
 	case RDMA_EP_REASON_UNREACHABLE:
 		return "nobody has answered: is the host up, has it an RDMA device on that address "
-		       "(rdmaep doctor there), and does a firewall let UDP port 4791 pass?";
+		       "(rdmaep doctor there), does the program there read its requests (BACKLOG "
+		       "in rdmaep list there), and does a firewall let UDP port 4791 pass?";
 	default:
 		return NULL;
 	}
@@ -339,12 +355,21 @@ static int connect_to(struct ping *ping)
 	return 0;
 }
 
-/* Wait for the completion of what was posted: 1, 0 when the time is over, or -1. */
+#define PEER_ENDED	(-2)
+
+/*
+ * Wait for the completion of what was posted: 1, 0 when the time is over, PEER_ENDED,
+ * or -1.
+ */
 static int complete(struct ping *ping, struct ibv_comp_channel *channel, struct ibv_cq *cq,
 		    struct ibv_wc *wc)
 {
 	double end = now_us() + ping->timeout_ms * 1000.0;
-	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
+	struct pollfd fd[2] = {
+		{ .fd = channel->fd, .events = POLLIN },
+		/* what comes to a connected id is its end */
+		{ .fd = ping->id->channel->fd, .events = POLLIN },
+	};
 	struct ibv_cq *which;
 	void *context;
 	double left;
@@ -361,9 +386,11 @@ static int complete(struct ping *ping, struct ibv_comp_channel *channel, struct 
 		if (n)
 			return n;
 		left = end - now_us();
-		if (left <= 0 || poll(&fd, 1, left / 1000 + 1) < 0)
+		if (left <= 0 || poll(fd, 2, left / 1000 + 1) < 0)
 			return 0;
-		if (fd.revents) {
+		if (fd[1].revents)
+			return PEER_ENDED;
+		if (fd[0].revents) {
 			if (ibv_get_cq_event(channel, &which, &context))
 				return -1;
 			ibv_ack_cq_events(which, 1);
@@ -386,8 +413,15 @@ static const char *message_todo(enum ibv_wc_status status)
 
 static int message_failed(struct ping *ping, const char *what, int n, const struct ibv_wc *wc)
 {
+	if (n == PEER_ENDED)
+		return failed(ping, "message", "has the program or the device there gone?",
+			      "%s: the peer has ended the connection", what);
 	if (!n)
-		return failed(ping, "message", message_todo(IBV_WC_RETRY_EXC_ERR),
+		return failed(ping, "message",
+			      ping->received ?
+			      "it worked before: has the program there stopped (EVENTS and STATE in "
+			      "rdmaep list there), or the host?" :
+			      message_todo(IBV_WC_RETRY_EXC_ERR),
 			      "%s: nothing for %lu ms", what, ping->timeout_ms);
 	if (n < 0)
 		return failed(ping, "message", NULL, "%s: the completion queue has failed", what);
@@ -569,6 +603,7 @@ int tool_ping(const struct tool_command *cmd, int argc, char **argv)
 			break;
 		case 'p':
 			ping.port = optarg;
+			ok = path_is_port(optarg);
 			break;
 		case 's':
 			ok = tool_number(optarg, 1, PATH_MAX_SIZE, &ping.size);

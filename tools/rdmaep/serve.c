@@ -99,6 +99,7 @@ static void complain(const char *what)
 
 	tool_error("%s: %s%s%s", what, strerror(err), rdmaep_strerror()[0] ? ": " : "",
 		   rdmaep_strerror());
+	errno = err;
 }
 
 static struct device *open_device(struct ibv_context *verbs)
@@ -411,6 +412,9 @@ static struct rdma_cm_id *start(struct rdma_event_channel *channel, const char *
 	}
 	if (rdma_bind_addr(id, info->ai_addr)) {
 		complain("bind");
+		if (errno == EADDRINUSE)
+			tool_error("rdmaep list -l -p %s may say who has it; -p takes another, there and in ping",
+				   port);
 		goto destroy;
 	}
 	if (rdma_listen(id, 0)) {
@@ -484,6 +488,8 @@ int tool_serve(const struct tool_command *cmd, int argc, char **argv)
 		switch (c) {
 		case 'p':
 			port = optarg;
+			if (!path_is_port(optarg))
+				return tool_usage_error(cmd, "%s is no port", optarg);
 			break;
 		case 'a':
 			address = optarg;

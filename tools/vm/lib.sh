@@ -32,13 +32,21 @@ VM_HELP='  --kernel K     6.1 (default), rt, 6.12, 7.2, debug, kcsan: see tools/
 vm_option() {
 	VM_SHIFT=2
 	case $1 in
+	--kernel | --module | --devs | --timeout | --smp | --mem | --out | --name | --env | --append)
+		[ $# -gt 1 ] || die "$1: what?"
+		;;
+	esac
+	case $1 in
 	--kernel) KERNEL=$2 ;;
 	--stock) STOCK=1 VM_SHIFT=1 ;;
 	--test) TEST=--test VM_SHIFT=1 ;;
 	--module) MODULE=$(realpath "$2") ;;
 	--siw) TRANSPORT=siw VM_SHIFT=1 ;;
 	--devs) DEVS=$2 ;;
-	--timeout) TIMEOUT=$2 ;;
+	--timeout)
+		[[ $2 =~ ^[0-9]+$ ]] || die "--timeout $2: not a number of seconds"
+		TIMEOUT=$2
+		;;
 	--smp) SMP=$2 ;;
 	--mem) MEM=$2 ;;
 	--icount) ICOUNT=1 SMP=1 VM_SHIFT=1 ;;
@@ -150,10 +158,10 @@ vm_has_kvm() {
 # at once as it has processors, and the others wait, in the order in which they came. A pair counts
 # as one.
 vm_wait_turn() {
-	local slot queue
+	local slot queue waits=
 	! vm_has_kvm || return 0
 	exec {queue}>"$CACHE/vm.queue"
-	flock "$queue"
+	flock -n "$queue" || { waits=1 && say "waiting: other machines are running" && flock "$queue"; }
 	while :; do
 		for slot in $(seq "$(nproc)"); do
 			exec {VM_TURN}>"$CACHE/vm.turn.$slot"
@@ -163,6 +171,8 @@ vm_wait_turn() {
 			fi
 			exec {VM_TURN}>&-
 		done
+		[ -n "$waits" ] || say "waiting: other machines are running"
+		waits=1
 		sleep 1
 	done
 }
