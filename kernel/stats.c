@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
  * /proc/net/rdma_ep: what is there now and what has happened, in the network
- * namespace of who looks. A context counts where it was opened.
+ * namespace of who looks. A context counts where it was opened. In the initial
+ * namespace, /proc/net/rdma_ep_all has all of them together, for root.
  *
  * A line has a name and a number. User space reads it by name: lines may be
  * added, and none is taken away.
@@ -22,6 +23,11 @@ struct rdma_ep_net {
 };
 
 static unsigned int rdma_ep_net_id;
+
+/* All namespaces, and the counters of those that are gone. */
+static DEFINE_SPINLOCK(rdma_ep_all_lock);
+static LIST_HEAD(rdma_ep_all);
+static struct rdma_ep_stats rdma_ep_past;
 
 static const char *const rdma_ep_reason_symbols[RDMA_EP_REASONS] = {
 	[RDMA_EP_REASON_NONE] = "NONE",
@@ -48,9 +54,40 @@ static const char *const rdma_ep_reason_symbols[RDMA_EP_REASONS] = {
 	[RDMA_EP_REASON_DESTROYED] = "DESTROYED",
 };
 
+/* Adds the processors' counters to @sum, each of which is an array of longs. */
+static void rdma_ep_stats_add(const struct rdma_ep_ns *ns, struct rdma_ep_stats *sum)
+{
+	unsigned long *to = (unsigned long *)sum;
+	const unsigned long *from;
+	unsigned int i;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		from = (const unsigned long *)per_cpu_ptr(ns->stats, cpu);
+		for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+			to[i] += READ_ONCE(from[i]);
+	}
+}
+
+static void rdma_ep_stats_add_all(struct rdma_ep_stats *sum)
+{
+	struct rdma_ep_ns *ns;
+
+	spin_lock(&rdma_ep_all_lock);
+	*sum = rdma_ep_past;
+	list_for_each_entry(ns, &rdma_ep_all, node)
+		rdma_ep_stats_add(ns, sum);
+	spin_unlock(&rdma_ep_all_lock);
+}
+
 static void rdma_ep_ns_release(struct kref *kref)
 {
 	struct rdma_ep_ns *ns = container_of(kref, struct rdma_ep_ns, kref);
+
+	spin_lock(&rdma_ep_all_lock);
+	rdma_ep_stats_add(ns, &rdma_ep_past);
+	list_del(&ns->node);
+	spin_unlock(&rdma_ep_all_lock);
 
 	free_percpu(ns->stats);
 	kfree(ns);
@@ -78,22 +115,6 @@ void rdma_ep_count_failure(struct rdma_ep_ctx *ctx, int err, u32 reason)
 	this_cpu_inc(ctx->stats->count[RDMA_EP_COUNT_CALLS_FAILED]);
 	if (reason < RDMA_EP_REASONS)
 		this_cpu_inc(ctx->stats->reasons[reason]);
-}
-
-/* Adds up the processors' counters, each of which is an array of longs. */
-static void rdma_ep_stats_sum(const struct rdma_ep_ns *ns, struct rdma_ep_stats *sum)
-{
-	unsigned long *to = (unsigned long *)sum;
-	const unsigned long *from;
-	unsigned int i;
-	int cpu;
-
-	memset(sum, 0, sizeof(*sum));
-	for_each_possible_cpu(cpu) {
-		from = (const unsigned long *)per_cpu_ptr(ns->stats, cpu);
-		for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-			to[i] += READ_ONCE(from[i]);
-	}
 }
 
 /* While one processor is read others go on: a difference may come out negative. */
@@ -149,17 +170,19 @@ static void rdma_ep_show_totals(struct seq_file *m, const struct rdma_ep_stats *
 	seq_printf(m, "calls_failed %lu\n", n[RDMA_EP_COUNT_CALLS_FAILED]);
 }
 
-static int rdma_ep_stats_show(struct seq_file *m, void *v)
+static int rdma_ep_stats_print(struct seq_file *m, const struct rdma_ep_ns *ns)
 {
-	struct rdma_ep_net *rn = net_generic(seq_file_single_net(m), rdma_ep_net_id);
 	struct rdma_ep_stats *sum;
 	unsigned long queued = 0;
 	unsigned int i;
 
-	sum = kmalloc(sizeof(*sum), GFP_KERNEL);
+	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
 	if (!sum)
 		return -ENOMEM;
-	rdma_ep_stats_sum(rn->ns, sum);
+	if (ns)
+		rdma_ep_stats_add(ns, sum);
+	else
+		rdma_ep_stats_add_all(sum);
 	for (i = 0; i < RDMA_EP_EVENT_TYPES; i++)
 		queued += sum->events[i];
 
@@ -173,6 +196,18 @@ static int rdma_ep_stats_show(struct seq_file *m, void *v)
 	return 0;
 }
 
+static int rdma_ep_stats_show(struct seq_file *m, void *v)
+{
+	struct rdma_ep_net *rn = net_generic(seq_file_single_net(m), rdma_ep_net_id);
+
+	return rdma_ep_stats_print(m, rn->ns);
+}
+
+static int rdma_ep_stats_show_all(struct seq_file *m, void *v)
+{
+	return rdma_ep_stats_print(m, NULL);
+}
+
 static int __net_init rdma_ep_net_init(struct net *net)
 {
 	struct rdma_ep_net *rn = net_generic(net, rdma_ep_net_id);
@@ -183,15 +218,17 @@ static int __net_init rdma_ep_net_init(struct net *net)
 		return -ENOMEM;
 	kref_init(&ns->kref);
 	ns->stats = alloc_percpu(struct rdma_ep_stats);
-	if (!ns->stats)
-		goto free;
+	if (!ns->stats) {
+		kfree(ns);
+		return -ENOMEM;
+	}
+	spin_lock(&rdma_ep_all_lock);
+	list_add_tail(&ns->node, &rdma_ep_all);
+	spin_unlock(&rdma_ep_all_lock);
 	/* It may be read at once. */
 	rn->ns = ns;
-	if (!proc_create_net_single("rdma_ep", 0444, net->proc_net, rdma_ep_stats_show, NULL))
-		goto free;
-	return 0;
-
-free:
+	if (proc_create_net_single("rdma_ep", 0444, net->proc_net, rdma_ep_stats_show, NULL))
+		return 0;
 	rdma_ep_ns_put(ns);
 	return -ENOMEM;
 }
@@ -211,13 +248,23 @@ static struct pernet_operations rdma_ep_net_ops = {
 	.size = sizeof(struct rdma_ep_net),
 };
 
+#define RDMA_EP_ALL "rdma_ep_all"
+
 int rdma_ep_stats_init(void)
 {
-	return register_pernet_subsys(&rdma_ep_net_ops);
+	int ret = register_pernet_subsys(&rdma_ep_net_ops);
+
+	if (ret)
+		return ret;
+	if (proc_create_single(RDMA_EP_ALL, 0400, init_net.proc_net, rdma_ep_stats_show_all))
+		return 0;
+	unregister_pernet_subsys(&rdma_ep_net_ops);
+	return -ENOMEM;
 }
 
 /* The files are closed: no context counts any more. */
 void rdma_ep_stats_exit(void)
 {
+	remove_proc_entry(RDMA_EP_ALL, init_net.proc_net);
 	unregister_pernet_subsys(&rdma_ep_net_ops);
 }

@@ -52,10 +52,12 @@ struct rdma_ep_stats {
  * @kref: held by the namespace and by each context that was opened in it, which
  *	may outlive it
  * @stats: the counters
+ * @node: on the list of all
  */
 struct rdma_ep_ns {
 	struct kref kref;
 	struct rdma_ep_stats __percpu *stats;
+	struct list_head node;
 };
 
 int rdma_ep_stats_init(void);

@@ -192,7 +192,7 @@ static void _expect_rejected(struct __test_metadata *_metadata,
 
 #define expect_rejected(channel) _expect_rejected(_metadata, channel)
 
-/* All that a channel is is its descriptor. */
+/* A channel has nothing but its descriptor. */
 TEST_F(process, channel_copied)
 {
 	struct rdma_event_channel copy[3], *first = copy, *last = copy + 2;

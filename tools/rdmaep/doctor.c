@@ -141,7 +141,8 @@ static void load_module(void)
 /* Where the module of this kernel is. False: nowhere. */
 static bool installed_module(char *path, size_t size)
 {
-	FILE *f = popen("PATH=$PATH:/usr/sbin:/sbin modinfo -n rdma_ep 2>/dev/null", "re");
+	FILE *f = popen("PATH=$PATH:/usr/sbin:/sbin modinfo -n rdma_ep 2>/dev/null",
+			"re");
 	bool found;
 
 	if (!f)
@@ -165,8 +166,8 @@ static void check_module(void)
 		       loaded ? "" : ", since a moment ago");
 	} else if (installed_module(path, sizeof(path))) {
 		report("module", FAIL, "rdma_ep is not loaded, though %s is there", path);
-		advise("modprobe rdma_ep says why not. \"Key was rejected\": Secure Boot wants its");
-		advise("key enrolled, DKMS's by mokutil --import /var/lib/dkms/mok.pub");
+		advise("modprobe rdma_ep says why not; if its key was rejected, Secure Boot");
+		advise("wants it enrolled, DKMS's by mokutil --import /var/lib/dkms/mok.pub");
 	} else {
 		report("module", FAIL, "rdma_ep is not loaded, nor installed for this kernel");
 		advise("with packages: dkms status; are the kernel's headers installed?");
@@ -357,8 +358,9 @@ static bool check_port(struct ibv_context *verbs, const char *dev, int port)
 	if (!if_nametoindex(netdev)) {
 		report(dev, WARN, "port %d, %s on %s, is active, for another network namespace",
 		       port, kind, netdev);
-		advise("give this namespace an interface of that port's network (macvlan, VLAN), or");
-		advise("the device: rdma system set netns exclusive; rdma dev set %s netns NAME", dev);
+		advise("give this namespace an interface in that port's network (macvlan),");
+		advise("or the device: rdma system set netns exclusive,");
+		advise("rdma dev set %s netns NAME", dev);
 		return false;
 	}
 	if (!netdev_has_addr(netdev)) {

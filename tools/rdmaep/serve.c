@@ -413,7 +413,7 @@ static struct rdma_cm_id *start(struct rdma_event_channel *channel, const char *
 	if (rdma_bind_addr(id, info->ai_addr)) {
 		complain("bind");
 		if (errno == EADDRINUSE)
-			tool_error("rdmaep list -l -p %s may say who has it; -p takes another, there and in ping",
+			tool_error("rdmaep list -l -p %s may say who has it; -p takes another",
 				   port);
 		goto destroy;
 	}
