@@ -43,7 +43,8 @@ right_library() {
 listening() {
 	local i
 	for ((i = 0; i < 300 * SLOW; i++)); do
-		! rdma resource show cm_id | grep -q "state LISTEN" || return 0
+		# The state is shown a moment before requests are taken.
+		! rdma resource show cm_id | grep -q "state LISTEN" || { sleep 0.3 && return; }
 		sleep 0.1
 	done
 	echo "nobody listens"
