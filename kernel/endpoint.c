@@ -285,9 +285,9 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 
 /*
  * Take an endpoint from where it can be found; who waits at it learns that it
- * goes. What is left is for the caller to do: rdma_ep_destroy_claimed(), or, for
- * many on a list by their channel_node, rdma_ep_teardown_all(). False if another
- * thread destroys the endpoint already.
+ * goes. What is left is for the caller to do: rdma_ep_teardown(), or, for some on
+ * a list by their channel_node, rdma_ep_teardown_all(). False if another thread
+ * destroys the endpoint already.
  */
 static bool rdma_ep_claim(struct rdma_ep *ep)
 {
@@ -515,18 +515,11 @@ static int rdma_ep_destroyed(struct rdma_ep_call *call, struct rdma_ep *ep, int 
 	return rdma_ep_respond(call);
 }
 
-/**
- * rdma_ep_destroy_claimed - tear down what RDMA_EP_DESTROY has claimed
- * @ep: the endpoint; the reference of its maker is dropped
- *
- * Return: how many events nobody has read, 0 if that is not known yet.
- */
-unsigned int rdma_ep_destroy_claimed(struct rdma_ep *ep)
+/* Returns how many of its events nobody has read, 0 if that is not known yet. */
+static unsigned int rdma_ep_destroy_lingering(struct rdma_ep *ep)
 {
-	struct rdma_ep_remains *remains = NULL;
+	struct rdma_ep_remains *remains = rdma_ep_remains_alloc();
 
-	if (rdma_ep_may_linger(ep))
-		remains = rdma_ep_remains_alloc();
 	if (!remains)
 		return rdma_ep_teardown(ep);
 	list_add(&ep->channel_node, &remains->eps);
@@ -537,6 +530,7 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 {
 	struct rdma_ep_destroy *cmd = call->cmd;
 	struct rdma_ep *ep;
+	bool linger;
 	int ret;
 
 	if (cmd->num_fds > RDMA_EP_DESTROY_FDS)
@@ -546,17 +540,24 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
+	linger = rdma_ep_may_linger(ep);
+	if (linger && call->no_block) {
+		call->blocks = true;
+		ret = -EAGAIN;
+		goto put;
+	}
 	if (!rdma_ep_claim(ep)) {
 		ret = rdma_ep_fail(call, -ENOENT, RDMA_EP_REASON_HANDLE,
 				   "endpoint %u is being destroyed already", cmd->ep);
 		goto put;
 	}
-	if (call->async) {
+	if (call->async && !linger) {
 		call->wait_ep = ep;
 		call->done = rdma_ep_destroyed;
 		return -EIOCBQUEUED;
 	}
-	ret = rdma_ep_destroyed(call, ep, rdma_ep_destroy_claimed(ep), NULL);
+	ret = rdma_ep_destroyed(call, ep, linger ? rdma_ep_destroy_lingering(ep) :
+						   rdma_ep_teardown(ep), NULL);
 put:
 	rdma_ep_put(ep);
 	return ret;

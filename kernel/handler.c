@@ -299,9 +299,12 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *eve
 		swap(op_event, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	}
-	/* Not when dead: teardown destroys the id, and waits for the work. */
-	if (removed && !ep->dead)
+	if (removed) {
+		/* Who tears it down may stand behind others, for whom no removal waits. */
+		if (cancel_work(&ep->close_work))
+			rdma_ep_put(ep);
 		rdma_ep_close_id_later(ep);
+	}
 	if (!ep->dead && !told)
 		rdma_ep_event_queue_slot(ep, event->event, event->status);
 	spin_unlock(&ep->ctx->ev_lock);

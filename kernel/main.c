@@ -43,7 +43,7 @@ struct workqueue_struct *rdma_ep_wq;
 /* Destroys endpoints; who waits for one can do without it. */
 struct workqueue_struct *rdma_ep_destroy_wq;
 
-/* Waits for that, where a request of io_uring is to be answered. */
+/* Destroys the endpoint of a request of io_uring that need not wait long for it. */
 struct workqueue_struct *rdma_ep_uring_wq;
 
 /* What is to be done at a certain time, and is done at once. */

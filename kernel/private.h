@@ -484,7 +484,6 @@ void rdma_ep_publish(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 bool rdma_ep_unpublish(struct rdma_ep *ep);
 bool rdma_ep_point_at(struct rdma_ep *ep, struct rdma_ep_channel *channel);
 unsigned int rdma_ep_teardown(struct rdma_ep *ep);
-unsigned int rdma_ep_destroy_claimed(struct rdma_ep *ep);
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx);
 void rdma_ep_close_id(struct rdma_ep *ep);
 void rdma_ep_close_id_later(struct rdma_ep *ep);

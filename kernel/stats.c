@@ -69,17 +69,6 @@ static void rdma_ep_stats_add(const struct rdma_ep_ns *ns, struct rdma_ep_stats 
 	}
 }
 
-static void rdma_ep_stats_add_all(struct rdma_ep_stats *sum)
-{
-	struct rdma_ep_ns *ns;
-
-	spin_lock(&rdma_ep_all_lock);
-	*sum = rdma_ep_past;
-	list_for_each_entry(ns, &rdma_ep_all, node)
-		rdma_ep_stats_add(ns, sum);
-	spin_unlock(&rdma_ep_all_lock);
-}
-
 static void rdma_ep_ns_release(struct kref *kref)
 {
 	struct rdma_ep_ns *ns = container_of(kref, struct rdma_ep_ns, kref);
@@ -96,6 +85,28 @@ static void rdma_ep_ns_release(struct kref *kref)
 void rdma_ep_ns_put(struct rdma_ep_ns *ns)
 {
 	kref_put(&ns->kref, rdma_ep_ns_release);
+}
+
+static void rdma_ep_stats_add_all(struct rdma_ep_stats *sum)
+{
+	struct rdma_ep_ns *ns, *before = NULL;
+
+	spin_lock(&rdma_ep_all_lock);
+	*sum = rdma_ep_past;
+	list_for_each_entry(ns, &rdma_ep_all, node) {
+		/* One that goes just now has been added, or will be. */
+		if (!kref_get_unless_zero(&ns->kref))
+			continue;
+		spin_unlock(&rdma_ep_all_lock);
+		rdma_ep_stats_add(ns, sum);
+		if (before)
+			rdma_ep_ns_put(before);
+		before = ns;
+		spin_lock(&rdma_ep_all_lock);
+	}
+	spin_unlock(&rdma_ep_all_lock);
+	if (before)
+		rdma_ep_ns_put(before);
 }
 
 /* The counters of the caller's namespace, with a reference. */

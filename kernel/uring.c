@@ -33,7 +33,7 @@
  * @wait: in rdma_ep::wq while the request is armed (ev_lock)
  * @node: on rdma_ep_ctx::uring_reqs (uring_lock)
  * @work: destroying: does it
- * @discarded: destroying: as rdma_ep_destroy_claimed() has returned it
+ * @discarded: destroying: as rdma_ep_teardown() has returned it
  * @executing: so was its task, when it was last looked at (uring_lock)
  * @canceled: nobody waits for the answer; set by who has claimed the request
  */
@@ -189,7 +189,7 @@ static void rdma_ep_uring_teardown(struct work_struct *work)
 {
 	struct rdma_ep_uring *req = container_of(work, struct rdma_ep_uring, work);
 
-	req->discarded = rdma_ep_destroy_claimed(req->call.wait_ep);
+	req->discarded = rdma_ep_teardown(req->call.wait_ep);
 	rdma_ep_uring_in_task(req->ioucmd, rdma_ep_uring_tw);
 }
 

@@ -461,6 +461,7 @@ static int read_events(struct rdmaep_channel *ch, struct rdma_cm_event **events,
 		free_events(evts, max);
 		return len ? -1 : rdmaep_fail_plain(ENODATA);
 	}
+	rdmaep_ctx_adopt(ch->ctx);
 	made = make_events(ch, buf, len, evts, max, &used, events);
 	free_events(evts + used, max - used);
 	return made;

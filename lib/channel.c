@@ -54,20 +54,25 @@ static struct rdmaep_channel **known_slot(int fd, bool make)
  */
 void rdmaep_channel_know(int fd, struct rdmaep_channel *ch)
 {
-	struct rdmaep_channel **slot = known_slot(fd, true);
+	struct rdmaep_channel **slot = known_slot(fd, true), *old;
 
-	if (slot)
-		__atomic_store_n(slot, ch, __ATOMIC_RELEASE);
+	if (!slot)
+		return;
+	ch->slot = slot;
+	old = __atomic_exchange_n(slot, ch, __ATOMIC_ACQ_REL);
+	/* The program has closed it; what has its number now is another. */
+	if (old && old != ch && old->ch.fd == fd)
+		old->ch.fd = -1;
 }
 
 static void channel_forget(struct rdmaep_channel *ch)
 {
-	struct rdmaep_channel **slot = known_slot(ch->ch.fd, false);
 	struct rdmaep_channel *found = ch;
 
-	if (slot)
-		__atomic_compare_exchange_n(slot, &found, NULL, false, __ATOMIC_ACQ_REL,
+	if (ch->slot)
+		__atomic_compare_exchange_n(ch->slot, &found, NULL, false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_ACQUIRE);
+	ch->slot = NULL;
 }
 
 /**

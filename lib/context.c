@@ -32,9 +32,11 @@
 /* Guards current_ctx and all reference counts of contexts. */
 static struct rdmaep_guard ctx_lock = RDMAEP_GUARD_INITIALIZER;
 static struct rdmaep_ctx *current_ctx;
+static struct rdmaep_ctx *all_ctxs;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 unsigned int rdmaep_fork_count;
+static pid_t fork_parent_pid;
 
 static __thread struct rdma_ep_reason last_reason;
 
@@ -64,11 +66,16 @@ static void close_idle(struct rdmaep_ctx *ctx)
 
 static void ctx_put_locked(struct rdmaep_ctx *ctx)
 {
+	struct rdmaep_ctx **pos;
+
 	if (--ctx->refs)
 		return;
 	close_idle(ctx);
 	if (ctx_is_open(ctx))
 		close(ctx->fd);
+	for (pos = &all_ctxs; *pos != ctx; pos = &(*pos)->next)
+		;
+	*pos = ctx->next;
 	free(ctx);
 }
 
@@ -78,6 +85,7 @@ static void fork_prepare(void)
 	rdmaep_device_lock(true);
 	rdmaep_cq_lock(true);
 	pthread_mutex_lock(&rdmaep_lock);
+	fork_parent_pid = getpid();
 }
 
 static void fork_parent(void)
@@ -93,7 +101,6 @@ static void fork_child(void)
 	rdmaep_fork_count++;
 	rdmaep_id_after_fork();
 	if (current_ctx) {
-		current_ctx->inherited = true;
 		/* The parent will use these. */
 		close_idle(current_ctx);
 		ctx_put_locked(current_ctx);
@@ -136,7 +143,7 @@ static int open_device(void)
 
 static struct rdmaep_ctx *ctx_open(void)
 {
-	struct rdmaep_ctx *ctx = calloc(1, sizeof(*ctx));
+	struct rdmaep_ctx *ctx = calloc(1, sizeof(*ctx)), *other;
 	struct stat st;
 
 	if (!ctx)
@@ -163,6 +170,13 @@ static struct rdmaep_ctx *ctx_open(void)
 	ctx->dev = st.st_dev;
 	ctx->ino = st.st_ino;
 	ctx->refs = 1;
+	ctx->owner = rdmaep_fork_count;
+	/* One that had this number was closed by the program. */
+	for (other = all_ctxs; other; other = other->next)
+		if (other->fd == ctx->fd)
+			other->fd = -1;
+	ctx->next = all_ctxs;
+	all_ctxs = ctx;
 	return ctx;
 }
 
@@ -184,6 +198,7 @@ struct rdmaep_ctx *rdmaep_ctx_get(void)
 	if (current_ctx && current_ctx->refs == 1 && !ctx_is_open(current_ctx)) {
 		ctx_put_locked(current_ctx);
 		current_ctx = NULL;
+		rdmaep_ids_forget_dead();
 	}
 	if (!current_ctx)
 		current_ctx = ctx_open();
@@ -299,21 +314,33 @@ static bool ends_something(unsigned int nr)
  * rdmaep_ctx_is_parents() - does what is there belong to the parent process?
  * @ctx: the context
  *
- * Return: whether it was inherited, and not used since.
+ * Return: whether it was inherited, and neither used since nor left by the parent.
  */
-bool rdmaep_ctx_is_parents(const struct rdmaep_ctx *ctx)
+bool rdmaep_ctx_is_parents(struct rdmaep_ctx *ctx)
 {
-	return ctx->inherited &&
-	       !__atomic_load_n(&ctx->adopted, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&ctx->owner, __ATOMIC_RELAXED) == rdmaep_fork_count)
+		return false;
+	/* A daemon's parent has gone. */
+	if (getppid() != fork_parent_pid)
+		rdmaep_ctx_adopt(ctx);
+	return __atomic_load_n(&ctx->owner, __ATOMIC_RELAXED) != rdmaep_fork_count;
+}
+
+/**
+ * rdmaep_ctx_adopt() - the process goes on with what it may have inherited
+ * @ctx: the context
+ */
+void rdmaep_ctx_adopt(struct rdmaep_ctx *ctx)
+{
+	if (__atomic_load_n(&ctx->owner, __ATOMIC_RELAXED) != rdmaep_fork_count)
+		__atomic_store_n(&ctx->owner, rdmaep_fork_count, __ATOMIC_RELAXED);
 }
 
 static bool may_call(struct rdmaep_ctx *ctx, unsigned int nr)
 {
-	if (!rdmaep_ctx_is_parents(ctx))
-		return true;
 	if (ends_something(nr))
-		return false;
-	__atomic_store_n(&ctx->adopted, true, __ATOMIC_RELAXED);
+		return !rdmaep_ctx_is_parents(ctx);
+	rdmaep_ctx_adopt(ctx);
 	return true;
 }
 

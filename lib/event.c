@@ -434,6 +434,7 @@ static int channel_read(struct rdmaep_channel *ch, struct rdma_ep_record *rec)
 		return -1;
 	if (n < offsetof(struct rdma_ep_record, time_ns))
 		return rdmaep_fail_plain(ENODATA);
+	rdmaep_ctx_adopt(ch->ctx);
 	return 0;
 }
 

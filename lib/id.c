@@ -57,10 +57,18 @@ int rdmaep_wait_locked(pthread_cond_t *cond, struct timespec *until)
 	return ret;
 }
 
+/** rdmaep_ids_forget_dead() - a new context may be where an old one was, and count anew */
+void rdmaep_ids_forget_dead(void)
+{
+	pthread_mutex_lock(&rdmaep_lock);
+	memset(graves, 0, sizeof(graves));
+	pthread_mutex_unlock(&rdmaep_lock);
+}
+
 /** rdmaep_id_after_fork() - in the child, nobody waits for anything */
 void rdmaep_id_after_fork(void)
 {
-	/* A new context may be where an old one was, and count from 1 again. */
+	/* As above; the lock is held. */
 	memset(graves, 0, sizeof(graves));
 	/* They remember the threads of the parent that wait. */
 	rdmaep_acked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
@@ -271,15 +279,26 @@ static void id_share_channel(struct rdmaep_id *ep, const struct rdmaep_id *liste
 	pthread_mutex_unlock(&rdmaep_lock);
 }
 
-/* Returns how many it has found; a handle is 0 then, as the kernel knows none. */
-static unsigned int take_handles(struct rdmaep_channel *ch, uint32_t *handles,
-				 unsigned int max)
+/*
+ * Returns how many it has found, and where, or NULL with 0; a handle is 0 then, as
+ * the kernel knows none. Without memory it finds some.
+ */
+static unsigned int take_handles(struct rdmaep_channel *ch, uint32_t *some,
+				 unsigned int max, uint32_t **found)
 {
+	uint32_t *handles = some;
 	unsigned int n = 0;
 	struct rdmaep_id *ep;
 	size_t i;
 
 	pthread_mutex_lock(&rdmaep_lock);
+	if (ch->ids > max) {
+		handles = malloc(ch->ids * sizeof(*handles));
+		if (handles)
+			max = ch->ids;
+		else
+			handles = some;
+	}
 	for (i = 0; i <= bucket_mask && n < max && ch->ids; i++) {
 		for (ep = buckets[i]; ep && n < max; ep = ep->hash_next) {
 			if (ep->shared != ch)
@@ -291,6 +310,7 @@ static unsigned int take_handles(struct rdmaep_channel *ch, uint32_t *handles,
 		}
 	}
 	pthread_mutex_unlock(&rdmaep_lock);
+	*found = handles;
 	return n;
 }
 
@@ -302,11 +322,16 @@ static unsigned int take_handles(struct rdmaep_channel *ch, uint32_t *handles,
  */
 void rdmaep_ids_end(struct rdmaep_channel *ch)
 {
-	uint32_t handles[256];
+	uint32_t some[256], *handles;
 	unsigned int n;
 
-	while ((n = take_handles(ch, handles, 256)))
-		rdmaep_kernel_destroy_many(ch->ctx, handles, n, 0);
+	do {
+		n = take_handles(ch, some, 256, &handles);
+		if (n)
+			rdmaep_kernel_destroy_many(ch->ctx, handles, n, 0);
+		if (handles != some)
+			free(handles);
+	} while (n);
 }
 
 static int id_set_device(struct rdmaep_id *ep, const struct rdma_ep_info *info)

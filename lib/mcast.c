@@ -379,6 +379,8 @@ RDMAEP_API int rdma_leave_multicast(struct rdma_cm_id *id,
 
 	if (!len)
 		return rdmaep_fail_plain(EINVAL);
+	if (rdmaep_ctx_is_parents(ep->ctx))
+		return rdmaep_fail_parents();
 
 	group = group_take(ep, addr, len);
 	if (!group)

@@ -116,8 +116,9 @@ void rdmaep_autoload(void);
  * @fd: the file
  * @dev: where its node is, to tell whether @fd is still that file
  * @ino: likewise
- * @inherited: it is the parent's
- * @adopted: the child has gone on with what it has inherited
+ * @owner: rdmaep_fork_count of the process that has opened it, or has gone on with
+ *	what it has inherited
+ * @next: next of those that were not closed yet
  * @refs: ids and channels in it, and 1 while new ones go here
  * @idle: channels of synchronous ids that are gone, for new ones
  * @num_idle: how many
@@ -129,8 +130,8 @@ struct rdmaep_ctx {
 	int fd;
 	dev_t dev;
 	ino_t ino;
-	bool inherited;
-	bool adopted;
+	unsigned int owner;
+	struct rdmaep_ctx *next;
 	unsigned int refs;
 	int idle[RDMAEP_IDLE_CHANNELS];
 	unsigned int num_idle;
@@ -142,7 +143,8 @@ extern unsigned int rdmaep_fork_count;
 struct rdmaep_ctx *rdmaep_ctx_get(void);
 struct rdmaep_ctx *rdmaep_ctx_hold(struct rdmaep_ctx *ctx);
 void rdmaep_ctx_put(struct rdmaep_ctx *ctx);
-bool rdmaep_ctx_is_parents(const struct rdmaep_ctx *ctx);
+bool rdmaep_ctx_is_parents(struct rdmaep_ctx *ctx);
+void rdmaep_ctx_adopt(struct rdmaep_ctx *ctx);
 int rdmaep_ctx_take_channel(struct rdmaep_ctx *ctx);
 bool rdmaep_ctx_keep_channel(struct rdmaep_ctx *ctx, int fd);
 int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd);
@@ -172,12 +174,14 @@ static inline int rdmaep_seterrno(int err)
  * @ctx: where it lives
  * @owner: the synchronous id it was made for, NULL for a program's own
  * @ids: how many ids use a program's own. Under rdmaep_lock.
+ * @slot: where it is known by its descriptor, or NULL
  */
 struct rdmaep_channel {
 	struct rdma_event_channel ch;
 	struct rdmaep_ctx *ctx;
 	struct rdmaep_id *owner;
 	unsigned int ids;
+	struct rdmaep_channel **slot;
 };
 
 struct rdmaep_channel *rdmaep_channel_of(struct rdma_event_channel *channel);
@@ -376,6 +380,7 @@ struct rdmaep_id *rdmaep_id_alloc(struct rdmaep_ctx *ctx, void *context,
 void rdmaep_id_publish(struct rdmaep_id *ep, uint32_t handle, uint64_t serial);
 void rdmaep_id_set_own_channel(struct rdmaep_id *ep, int fd);
 void rdmaep_ids_end(struct rdmaep_channel *ch);
+void rdmaep_ids_forget_dead(void);
 void rdmaep_id_set_channel(struct rdmaep_id *ep, struct rdma_event_channel *ch);
 struct rdmaep_id *rdmaep_id_lookup(struct rdmaep_ctx *ctx, uint64_t serial);
 void rdmaep_id_put_locked(struct rdmaep_id *ep);

@@ -104,10 +104,14 @@ RDMAEP_API int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
  */
 RDMAEP_API void rdma_destroy_srq(struct rdma_cm_id *id)
 {
-	if (!id->srq)
+	struct ibv_srq *srq = id->srq;
+
+	if (!srq)
 		return;
-	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
+	if (rdmaep_ctx_is_parents(to_rdmaep_id(id)->ctx))
+		return;
+	ibv_destroy_srq(srq);
 	if (!id->qp)
 		rdmaep_cqs_destroy(id);
 }

@@ -259,10 +259,11 @@ TEST_F(batch, several_events)
 		for (i = 0; i < n; i++) {
 			EXPECT_EQ(RDMA_CM_EVENT_ADDR_RESOLVED,
 				  events[i]->event);
-			ok(rdma_resolve_route(events[i]->id, RESOLVE_MS));
 			ok(rdma_ack_cm_event(events[i]));
 		}
 	}
+	for (i = 0; i < N; i++)
+		ok(rdma_resolve_route(self->id[i], RESOLVE_MS));
 	for (got = 0; got < N; got += n) {
 		ASSERT_TRUE(event_within(channel, SOON_MS));
 		n = rdmaep_get_cm_events(channel, events, 100);

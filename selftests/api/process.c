@@ -54,6 +54,18 @@ static int try_channel(void)
 	return 0;
 }
 
+static void _expect_rejected(struct __test_metadata *_metadata,
+			     struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *event = next_event(channel);
+
+	ASSERT_NE(NULL, event);
+	EXPECT_EQ(RDMA_CM_EVENT_REJECTED, event->event);
+	ok(rdma_ack_cm_event(event));
+}
+
+#define expect_rejected(channel) _expect_rejected(_metadata, channel)
+
 static void close_all(void)
 {
 	int fd;
@@ -157,6 +169,63 @@ TEST_F(process, child_that_exits)
 	send_message(p->client, p->server);
 }
 
+/* A daemon that serves has a child that only exits. */
+static int serves_and_forks(void)
+{
+	struct sockaddr_storage addr = my_addr(AF_INET, 0);
+	uint8_t tos = 8;
+
+	if (rdma_bind_addr(inherited, sa(&addr)) || rdma_listen(inherited, 1))
+		return 1;
+	if (in_child(ends_all) != 0)
+		return 2;
+	/* It is still there. */
+	if (rdma_set_option(inherited, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1))
+		return 3;
+	return rdma_destroy_id(inherited) ? 4 : 0;
+}
+
+TEST_F(process, child_of_a_daemon)
+{
+	not_on_stock("a child cannot use what it has inherited");
+	self->pair.client_channel = rdma_create_event_channel();
+	ASSERT_NE(NULL, self->pair.client_channel);
+	ok(rdma_create_id(self->pair.client_channel, &inherited, NULL, RDMA_PS_TCP));
+	EXPECT_EQ(0, in_child(serves_and_forks));
+	err(ENOENT, rdma_listen(inherited, 1));
+	ok(rdma_destroy_id(inherited));
+}
+
+/* Reading an event is going on, too: the child refuses a request. */
+static struct rdma_event_channel *listening;
+
+static int refuses(void)
+{
+	struct rdma_cm_event *event;
+	int ret;
+
+	if (rdma_get_cm_event(listening, &event))
+		return 1;
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 2;
+	ret = rdma_destroy_id(event->id);
+	return rdma_ack_cm_event(event) || ret ? 3 : 0;
+}
+
+TEST_F(process, child_that_reads)
+{
+	struct pair *p = &self->pair;
+
+	not_on_stock("a child cannot use what it has inherited");
+	p->no_qp = true;
+	pair_listen(p);
+	pair_resolve(p);
+	ok(rdma_connect(p->client, &p->connect_param));
+	listening = p->server_channel;
+	EXPECT_EQ(0, in_child(refuses));
+	expect_rejected(p->client_channel);
+}
+
 static int goes_on(void)
 {
 	struct sockaddr_storage addr = my_addr(AF_INET, 0);
@@ -179,18 +248,6 @@ TEST_F(process, child_that_goes_on)
 	err(ENOENT, rdma_listen(inherited, 1));
 	ok(rdma_destroy_id(inherited));
 }
-
-static void _expect_rejected(struct __test_metadata *_metadata,
-			     struct rdma_event_channel *channel)
-{
-	struct rdma_cm_event *event = next_event(channel);
-
-	ASSERT_NE(NULL, event);
-	EXPECT_EQ(RDMA_CM_EVENT_REJECTED, event->event);
-	ok(rdma_ack_cm_event(event));
-}
-
-#define expect_rejected(channel) _expect_rejected(_metadata, channel)
 
 /* A channel has nothing but its descriptor. */
 TEST_F(process, channel_copied)
@@ -231,6 +288,42 @@ TEST_F(process, channel_moved)
 	close(low);
 	p->client_channel->fd = fd;
 	pair_connect(p);
+}
+
+static struct rdma_event_channel *before_fork;
+
+/* The number of a channel that was closed belongs to another. */
+static int reuses_number(void)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	int fd = before_fork->fd;
+
+	close_all();
+	channel = rdma_create_event_channel();
+	if (!channel)
+		return 1;
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
+		return 2;
+	while (channel->fd != fd) {
+		channel = rdma_create_event_channel();
+		if (!channel || channel->fd > fd)
+			return 3;
+	}
+	rdma_destroy_event_channel(before_fork);
+	if (fcntl(fd, F_GETFD) < 0)
+		return 4;
+	rdma_destroy_event_channel(channel);
+	return rdma_destroy_id(id) ? 5 : try_channel();
+}
+
+TEST_F(process, number_reused)
+{
+	not_on_stock("it closes by the number");
+	before_fork = rdma_create_event_channel();
+	ASSERT_NE(NULL, before_fork);
+	EXPECT_EQ(0, in_child(reuses_number));
+	rdma_destroy_event_channel(before_fork);
 }
 
 /* With its channel an id ends; then it can be destroyed. */

@@ -357,6 +357,21 @@ static int connect_to(struct ping *ping)
 
 #define PEER_ENDED	(-2)
 
+/* An event has come: does it end the connection? Others are warnings. */
+static bool is_end(struct ping *ping)
+{
+	struct rdma_cm_event *event;
+	bool end;
+
+	if (rdma_get_cm_event(ping->id->channel, &event))
+		return false;
+	end = event->event == RDMA_CM_EVENT_DISCONNECTED ||
+	      event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+	      event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
+	rdma_ack_cm_event(event);
+	return end;
+}
+
 /*
  * Wait for the completion of what was posted: 1, 0 when the time is over, PEER_ENDED,
  * or -1.
@@ -367,7 +382,6 @@ static int complete(struct ping *ping, struct ibv_comp_channel *channel, struct 
 	double end = now_us() + ping->timeout_ms * 1000.0;
 	struct pollfd fd[2] = {
 		{ .fd = channel->fd, .events = POLLIN },
-		/* what comes to a connected id is its end */
 		{ .fd = ping->id->channel->fd, .events = POLLIN },
 	};
 	struct ibv_cq *which;
@@ -388,8 +402,10 @@ static int complete(struct ping *ping, struct ibv_comp_channel *channel, struct 
 		left = end - now_us();
 		if (left <= 0 || poll(fd, 2, left / 1000 + 1) < 0)
 			return 0;
-		if (fd[1].revents)
-			return PEER_ENDED;
+		if (fd[1].revents && is_end(ping)) {
+			n = ibv_poll_cq(cq, 1, wc);
+			return n ? n : PEER_ENDED;
+		}
 		if (fd[0].revents) {
 			if (ibv_get_cq_event(channel, &which, &context))
 				return -1;

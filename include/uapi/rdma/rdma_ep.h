@@ -1181,8 +1181,9 @@ struct rdma_ep_query_services {
  * comes when it has ended. It waits even if the endpoint's channel is
  * non-blocking, and signals do not end the wait. RDMA_EP_NOTIFY,
  * RDMA_EP_LISTEN, RDMA_EP_LEAVE and RDMA_EP_DESTROY_MANY, which may take
- * long in the kernel, are made by a worker of the ring, and so is
- * RDMA_EP_CONNECT over iWARP. A ring made with
+ * long in the kernel, are made by a worker of the ring, and so are
+ * RDMA_EP_CONNECT over iWARP and RDMA_EP_DESTROY of what may still have
+ * something to send, a connection for instance. A ring made with
  * IORING_SETUP_IOPOLL gets EOPNOTSUPP, where the kernel tells of that.
  *
  * Destroying the endpoint ends the wait, with ECANCELED, and so does the end of
