@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 120
 #
 # The rdmaep tool where there is something to find: on a machine in order, and with one thing at a
 # time out of order. What it does on any machine is tested by tools/rdmaep/test.sh.
@@ -143,7 +144,56 @@ list_listener() {
 	[ "$output" = "No endpoints." ] && return "$code"
 }
 
+# full COMMAND...: what cannot be written is an error, and nothing that goes on for ever.
+full() {
+	local code=0 output
+	output=$(timeout $((20 * SLOW)) "$RDMAEP" "$@" 2>&1 >/dev/full) || code=$?
+	[ "$code" = 1 ] && [ "$output" = "rdmaep: standard output: No space left on device" ] ||
+		{ echo "$*: exit code $code: $output" && return 1; }
+}
+
+output_full() {
+	local code=0
+	full --help || code=1
+	full --version || code=1
+	full list --help || code=1
+	full list -j || code=1
+	full doctor || code=1
+	full stat || code=1
+	full stat -a || code=1
+	full stat -aj || code=1
+	full stat -j --watch=0.1 || code=1
+	full reasons || code=1
+	return "$code"
+}
+
+output_closed() {
+	local code=0 output
+	output=$("$RDMAEP" stat 2>&1 >&-) || code=$?
+	echo "$output"
+	[ "$code" = 1 ] && [ "$output" = "rdmaep: standard output: Bad file descriptor" ] || return 1
+	"$RDMAEP" list x >&- 2>"$OUT/rdmaep_tool.err" && return 1
+	grep -q "standard output" "$OUT/rdmaep_tool.err" && return 1
+	# a program gets its files as they were
+	"$RDMAEP" run sh -c '[ ! -e /proc/self/fd/1 ]' >&-
+}
+
+# Who reads no more is no error, where no signal ends it either.
+output_pipe() {
+	local output
+	output=$({ (
+		trap '' PIPE
+		timeout $((10 * SLOW)) "$RDMAEP" stat -j --watch=0.1
+		echo "code $?" >&2
+	) | head -n 1; } 2>&1)
+	echo "$output"
+	! grep -q "standard output" <<<"$output" && grep -q "code 0" <<<"$output"
+}
+
 ktap_test "doctor: all is well" all_well
+ktap_test "output that cannot be written" output_full
+ktap_test "output that is closed" output_closed
+ktap_test "output that nobody reads" output_pipe
 ktap_test "doctor: another librdmacm comes first" not_in_front
 ktap_test "doctor: ours comes first" in_front
 ktap_test "doctor: ordinary user" ordinary_user

@@ -294,6 +294,19 @@ monitor_json() {
 	END
 }
 
+# What it cannot write ends it, and is told.
+monitor_full() {
+	local code=0
+	timeout $((30 * SLOW)) "$RDMAEP" monitor >/dev/full 2>"$WORK/monitor" &
+	MONITOR=$!
+	sleep 2
+	ping -p 7299 "$MY_IP"
+	wait "$MONITOR" || code=$?
+	cat "$WORK/monitor"
+	[ "$code" = 1 ] && says "$WORK/monitor" '^rdmaep: standard output: No space left on device$' &&
+		[ -z "$(ls "$INSTANCES")" ]
+}
+
 # refused COMMAND...: an ordinary user is told why, and nothing is left.
 refused() {
 	local output code=0
@@ -415,6 +428,7 @@ ktap_test "stat: again and again" stat_watch
 ktap_test "monitor: both ends of a connection" monitor_connection
 ktap_test "monitor: filters" monitor_filters
 ktap_test "monitor: JSON" monitor_json
+ktap_test "monitor: output that cannot be written" monitor_full
 ktap_test "monitor: no permission" refused monitor
 ktap_test "monitor: what a killed one has left" monitor_killed
 ktap_test "trace: a client, and its picture" trace_client

@@ -404,8 +404,8 @@ static int follow(struct monitor *m, struct tracer *tracer)
 
 	while (!stop && !m->full) {
 		n = tracer_read(tracer, on_event, m);
-		if (fflush(stdout))
-			break; /* nobody reads it any more */
+		if (!tool_flush())
+			break; /* nobody reads it any more, or it cannot be written */
 		if (n > 0)
 			continue;
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {

@@ -4,10 +4,12 @@
  * This file has the table of subcommands; each has a file of its own.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
@@ -231,6 +233,15 @@ bool tool_number(const char *text, unsigned long min, unsigned long max, unsigne
 	       *value <= max;
 }
 
+static int stdout_errno;	/* the first that tool_flush() has met */
+
+bool tool_flush(void)
+{
+	if (fflush(stdout) && !stdout_errno)
+		stdout_errno = errno;
+	return !ferror(stdout);
+}
+
 /* Both print and free @object. */
 void tool_print_json(struct json_object *object)
 {
@@ -244,7 +255,7 @@ void tool_print_json_line(struct json_object *object)
 {
 	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
 						    JSON_C_TO_STRING_NOSLASHESCAPE));
-	fflush(stdout);
+	tool_flush();
 	json_object_put(object);
 }
 
@@ -296,7 +307,7 @@ static int is_option(const char *arg, const char *brief, const char *full)
 	return !strcmp(arg, brief) || !strcmp(arg, full);
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	const struct tool_command *cmd;
 
@@ -328,4 +339,38 @@ int main(int argc, char **argv)
 		return TOOL_OK;
 	}
 	return cmd->main(cmd, argc - 1, argv + 1);
+}
+
+/*
+ * Where a standard file is closed, the next that is opened would get its number,
+ * and what is printed. This one cannot be written, which is an error as well.
+ */
+static void keep_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What was printed is the answer: it has to get out. Who reads no more has had enough. */
+static int end_output(int code)
+{
+	bool written = tool_flush();
+
+	if (fclose(stdout) && !stdout_errno)
+		stdout_errno = errno;
+	if ((written && !stdout_errno) || stdout_errno == EPIPE)
+		return code;
+	tool_error("standard output: %s", strerror(stdout_errno ? stdout_errno : EIO));
+	return code == TOOL_OK ? TOOL_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+	keep_standard_files();
+	return end_output(run_command(argc, argv));
 }

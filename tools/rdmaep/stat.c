@@ -194,7 +194,7 @@ static void print(const struct counters *c, const struct counters *before,
 		print_json(c, before, o->interval > 0);
 	else
 		print_text(c, before, o->all);
-	fflush(stdout);
+	tool_flush();
 }
 
 static void sleep_s(double s)
@@ -209,7 +209,7 @@ static int watch(struct counters *c, const struct stat_options *o)
 	static struct counters before;
 	unsigned long look;
 
-	for (look = 1; !o->looks || look < o->looks; look++) {
+	for (look = 1; tool_flush() && (!o->looks || look < o->looks); look++) {
 		before = *c;
 		sleep_s(o->interval);
 		if (read_counters(c)) {

@@ -106,6 +106,15 @@ const char *tool_reason_name(unsigned int code);
  */
 void tool_advise(unsigned int code);
 
+/**
+ * tool_flush() - let what was printed be seen now
+ *
+ * main() tells of what could not be written; whoever goes on and on ends.
+ *
+ * Return: whether all of it could.
+ */
+bool tool_flush(void);
+
 void tool_print_json(struct json_object *object);
 void tool_print_json_line(struct json_object *object);
 
