@@ -42,16 +42,55 @@ filters() {
 	local yes no code=0
 	start_server -a "$MY_IP" -p 7280 || return
 	for yes in -l "-s listening" "-s bound,LISTENING" "-t RC" "-P tcp" "-d rxe0" "-d rxe0/1" \
-		"-a $MY_IP" "-p 7280" "-n rdmaep" "-u root" "-l -p 7280 -a $MY_IP" "$SERVER"; do
+		"-a $MY_IP" "-p 7280" "-p 07280" "-n rdmaep" "-u root" "-u 0" "-l -p 7280 -a $MY_IP" "$SERVER"; do
 		# shellcheck disable=SC2086 # they are words
 		has_one $yes || code=1
 	done
-	for no in "-s connected" "-t UD" "-P UDP" "-d rxe" "-d rxe0/2" "-a 192.0.2.1" "-p 728" \
-		"-n rdma" "-u nobody" "-l -p 7281" "$$"; do
+	for no in "-s connected" "-t UD" "-P UDP" "-d rxe" "-d rxe0/2" "-a 192.0.2.1" "-a ::1" "-p 728" \
+		"-n rdma" "-u nobody" "-u 4000000000" "-l -p 7281" "$$"; do
 		# shellcheck disable=SC2086
 		has_none $no || code=1
 	done
 	stop_server
+	start_server -a "$MY_IP6" -p 7280 || return
+	for yes in "-a $MY_IP6" "-a [$MY_IP6]" "-a FD77:0:0:0:0:0:0:1"; do
+		# shellcheck disable=SC2086
+		has_one $yes || code=1
+	done
+	stop_server
+	return "$code"
+}
+
+# wrong PATTERN COMMAND...: wrong usage, and said so.
+wrong() {
+	local pattern=$1 output code=0
+	shift
+	output=$(timeout $((10 * SLOW)) "$RDMAEP" "$@" 2>&1) || code=$?
+	[ "$code" = 2 ] && grep -qE -- "^rdmaep $1: $pattern; see rdmaep $1 --help$" <<<"$output" ||
+		{ echo "$*: exit code $code: $output" && return 1; }
+}
+
+# What nothing can match is not looked or waited for.
+impossible_filters() {
+	local value code=0
+	for value in 99999 0 7280x ""; do
+		wrong "$value is not a port number" list -p "$value" || code=1
+	done
+	for value in 10.77.0 fd77::1/64 10.77.0.1:7280 "fd77::1]" ""; do
+		wrong ".* is not an IP address" list -a "$value" || code=1
+	done
+	for value in rxe0/x rxe0/0 /1; do
+		wrong "$value is not DEVICE or DEVICE/PORT" list -d "$value" || code=1
+	done
+	for value in 77 1:0 1:2:3 +1:2; do
+		wrong ".* is not CONTEXT:HANDLE" monitor -e "$value" || code=1
+	done
+	wrong "99999 is not a port number" monitor -p 99999 || code=1
+	wrong "foo is not an IP address" monitor -a foo || code=1
+	wrong "there is no user nosuch" list -u nosuch || code=1
+	wrong "there is no user -1" list -u -1 || code=1
+	wrong "there is no process 999999999" monitor -P 999999999 || code=1
+	wrong "the kind foo is unknown; there are call,state,.*,path" monitor -k call,foo || code=1
 	return "$code"
 }
 
@@ -280,6 +319,21 @@ monitor_filters() {
 	return "$code"
 }
 
+# Only what happens to a listener.
+monitor_endpoint() {
+	local name code=0
+	start_server -p 7289 -n 1 || return
+	name=$("$RDMAEP" list -H -l | awk '{ print $1 }')
+	monitor -e "$name" -p 07289 -P "$SERVER"
+	ping -c 1 -p 7289 "$MY_IP" || code=1
+	wait "$SERVER" || code=1
+	settle || code=1
+	cat "$WORK/monitor"
+	says "$WORK/monitor" " $name +rdmaep +event +CONNECT_REQUEST$" || code=1
+	! grep -vE " $name +rdmaep " "$WORK/monitor" | grep -q . || code=1
+	return "$code"
+}
+
 monitor_json() {
 	monitor -j -c 5
 	ping -p 7299 "$MY_IP"
@@ -416,6 +470,7 @@ trace_nothing() {
 }
 
 ktap_test "list: filters" filters
+ktap_test "list, monitor: filters that nothing can match" impossible_filters
 ktap_test "list: JSON" list_json
 ktap_test "show: events that nobody reads" show_pending
 ktap_test "show: no such endpoint" show_none
@@ -427,6 +482,7 @@ ktap_test "stat: a namespace goes before its context" stat_namespace
 ktap_test "stat: again and again" stat_watch
 ktap_test "monitor: both ends of a connection" monitor_connection
 ktap_test "monitor: filters" monitor_filters
+ktap_test "monitor: one endpoint" monitor_endpoint
 ktap_test "monitor: JSON" monitor_json
 ktap_test "monitor: output that cannot be written" monitor_full
 ktap_test "monitor: no permission" refused monitor

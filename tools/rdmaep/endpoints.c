@@ -5,6 +5,7 @@
  * A child of fork(2) has its parent's files as well: a context is taken once,
  * for the process with the lowest number that we may look at.
  */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -290,7 +291,37 @@ const char *endpoint_owner(const struct endpoint *ep, char *name, size_t size)
 	return name;
 }
 
-bool address_is(const char *text, const char *address)
+bool endpoint_parse_name(const char *name, unsigned int *context, unsigned int *handle)
+{
+	char junk;
+
+	/* %u takes blanks and signs */
+	return !name[strspn(name, "0123456789:")] &&
+	       sscanf(name, "%u:%u%c", context, handle, &junk) == 2;
+}
+
+bool end_parse_address(struct end *end, const char *text)
+{
+	unsigned char raw[sizeof(struct in6_addr)];
+	char copy[sizeof(end->address) + LEN("[]")];
+	size_t len;
+	int family;
+
+	len = snprintf(copy, sizeof(copy), "%s", text);
+	if (len >= sizeof(copy))
+		return false;
+	text = copy;
+	family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	if (family == AF_INET6 && copy[0] == '[' && copy[len - 1] == ']') {
+		copy[len - 1] = '\0';
+		text++;
+	}
+	return inet_pton(family, text, raw) == 1 &&
+	       inet_ntop(family, raw, end->address, sizeof(end->address));
+}
+
+/* Is this the address in front of the port? */
+static bool address_is(const char *text, const char *address)
 {
 	const char *end = strrchr(text, ':');
 	size_t len = end ? (size_t)(end - text) : strlen(text);
@@ -301,9 +332,18 @@ bool address_is(const char *text, const char *address)
 	       !strncmp(text + 1, address, len - 2);
 }
 
-bool port_is(const char *text, const char *port)
+static bool port_is(const char *text, unsigned long port)
 {
 	const char *end = strrchr(text, ':');
+	char number[24];
 
-	return end && !strcmp(end + 1, port);
+	snprintf(number, sizeof(number), "%lu", port);
+	return end && !strcmp(end + 1, number);
+}
+
+bool end_is_either(const struct end *end, const char *src, const char *dst)
+{
+	if (end->address[0] && !address_is(src, end->address) && !address_is(dst, end->address))
+		return false;
+	return !end->port || port_is(src, end->port) || port_is(dst, end->port);
 }

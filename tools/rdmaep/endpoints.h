@@ -5,6 +5,7 @@
 #ifndef RDMAEP_ENDPOINTS_H
 #define RDMAEP_ENDPOINTS_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -127,21 +128,44 @@ struct json_object *endpoint_json(const struct endpoint *ep);
 const char *endpoint_owner(const struct endpoint *ep, char *name, size_t size);
 
 /**
- * address_is() - is this the address in front of the port?
- * @text: "10.0.0.1:7471" or "[fe80::1]:7471"
- * @address: the address; its brackets may be left out
+ * endpoint_parse_name() - read CONTEXT:HANDLE, as "rdmaep list" prints it
+ * @name: the text
+ * @context: where the number of the context goes
+ * @handle: where the handle goes
  *
- * Return: whether it is.
+ * Return: whether it is that.
  */
-bool address_is(const char *text, const char *address);
+bool endpoint_parse_name(const char *name, unsigned int *context, unsigned int *handle);
 
 /**
- * port_is() - is this the port behind the address?
- * @text: as for address_is()
- * @port: the port
+ * struct end - what either end of an endpoint's path may be asked to be
+ * @address: the address, in the words of the module; empty: any
+ * @port: the port, 0: any
+ */
+struct end {
+	char address[INET6_ADDRSTRLEN];
+	unsigned long port;
+};
+
+/**
+ * end_parse_address() - read an address from an argument
+ * @end: where it goes
+ * @text: the argument; IPv6 may have its brackets
+ *
+ * Return: whether it is one.
+ */
+bool end_parse_address(struct end *end, const char *text);
+
+/**
+ * end_is_either() - is it the source or the destination?
+ * @end: the end
+ * @src: "10.0.0.1:7471" or "[fe80::1]:7471"
+ * @dst: likewise
+ *
+ * Address and port may be of different ends.
  *
  * Return: whether it is.
  */
-bool port_is(const char *text, const char *port);
+bool end_is_either(const struct end *end, const char *src, const char *dst);
 
 #endif /* RDMAEP_ENDPOINTS_H */

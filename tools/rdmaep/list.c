@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,12 @@
  * @type: type of the QP
  * @port_space: port space
  * @device: RDMA device, or device and port
- * @address: source or destination, without its port
- * @port: port of either
+ * @address: source or destination, as it was typed
+ * @port: likewise
+ * @end: both, read
  * @program: the process's name
- * @user: its user
+ * @user: its user, as it was typed
+ * @uid: the user's number
  */
 struct filter {
 	const char *state;
@@ -36,8 +39,10 @@ struct filter {
 	const char *device;
 	const char *address;
 	const char *port;
+	struct end end;
 	const char *program;
 	const char *user;
+	uid_t uid;
 };
 
 /* Is @word one of the words of @list? Case does not matter. */
@@ -80,12 +85,55 @@ static bool states_known(const struct tool_command *cmd, const char *words)
 	return words_known(cmd, "state", words, known);
 }
 
-static bool filter_valid(const struct tool_command *cmd, const struct filter *f)
+static bool device_valid(const struct tool_command *cmd, const char *device)
+{
+	const char *slash = strchr(device, '/');
+	unsigned long port;
+
+	if (device[0] && device != slash && (!slash || tool_number(slash + 1, 1, UINT_MAX, &port)))
+		return true;
+	tool_usage_error(cmd, "%s is not DEVICE or DEVICE/PORT", device);
+	return false;
+}
+
+/* Also the number of a user without a name, as those of containers are. */
+static bool find_user(const struct tool_command *cmd, struct filter *f)
+{
+	struct passwd *pw = getpwnam(f->user);
+	unsigned long uid;
+
+	if (!pw && !tool_number(f->user, 0, UINT_MAX - 1, &uid)) {
+		tool_usage_error(cmd, "there is no user %s", f->user);
+		return false;
+	}
+	f->uid = pw ? pw->pw_uid : uid;
+	return true;
+}
+
+bool tool_read_end(const struct tool_command *cmd, struct end *end, const char *address,
+		   const char *port)
+{
+	if (address && !end_parse_address(end, address)) {
+		tool_usage_error(cmd, "%s is not an IP address", address);
+		return false;
+	}
+	if (port && !tool_number(port, 1, 65535, &end->port)) {
+		tool_usage_error(cmd, "%s is not a port number", port);
+		return false;
+	}
+	return true;
+}
+
+/* What nothing can match is a mistake, not a question whose answer is nothing. */
+static bool filter_valid(const struct tool_command *cmd, struct filter *f)
 {
 	return (!f->state || states_known(cmd, f->state)) &&
 	       (!f->type || words_known(cmd, "type", f->type, "RC,UC,UD,XRC")) &&
 	       (!f->port_space ||
-		words_known(cmd, "port space", f->port_space, "TCP,UDP,IPOIB,IB"));
+		words_known(cmd, "port space", f->port_space, "TCP,UDP,IPOIB,IB")) &&
+	       (!f->device || device_valid(cmd, f->device)) &&
+	       tool_read_end(cmd, &f->end, f->address, f->port) &&
+	       (!f->user || find_user(cmd, f));
 }
 
 /* Without a port, a device is matched whatever its port is. */
@@ -109,13 +157,11 @@ static bool matches(const struct endpoint *ep, const struct filter *f)
 		return false;
 	if (f->device && !on_device(ep->device, f->device))
 		return false;
-	if (f->address && !address_is(ep->src, f->address) && !address_is(ep->dst, f->address))
-		return false;
-	if (f->port && !port_is(ep->src, f->port) && !port_is(ep->dst, f->port))
+	if (!end_is_either(&f->end, ep->src, ep->dst))
 		return false;
 	if (f->program && strcmp(ep->program, f->program))
 		return false;
-	return !f->user || !strcmp(endpoint_owner(ep, value, sizeof(value)), f->user);
+	return !f->user || ep->uid == f->uid;
 }
 
 const char *tool_age(unsigned long long s, char *text, size_t size)

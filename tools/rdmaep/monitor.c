@@ -50,9 +50,9 @@ struct known {
  * struct monitor - what is asked for and what is known
  * @pid: only this process's; 0: all
  * @program: only of programs with this name, or NULL
- * @name: only this endpoint: CONTEXT:HANDLE, or NULL
- * @address: only with this source or destination, or NULL
- * @port: likewise
+ * @ep: only the endpoint with this handle, 0: all
+ * @ctx: the context of @ep
+ * @end: only with this source or destination
  * @kinds: kinds of trace events, as bits
  * @failures: only what has gone wrong
  * @json: one JSON object a line
@@ -68,9 +68,9 @@ struct known {
 struct monitor {
 	unsigned long pid;
 	const char *program;
-	const char *name;
-	const char *address;
-	const char *port;
+	unsigned int ep;
+	unsigned int ctx;
+	struct end end;
 	unsigned int kinds;
 	bool failures;
 	bool json;
@@ -255,7 +255,6 @@ static const char *name_ep(const struct trace_event *e, char *name, size_t size)
 static bool wanted(struct monitor *m, const struct trace_event *e, const struct known *ep)
 {
 	const struct owner *owner = find_owner(m, e->ctx);
-	char name[32];
 
 	if (!(m->kinds & 1u << e->kind) || (m->failures && !has_failed(e)))
 		return false;
@@ -263,11 +262,9 @@ static bool wanted(struct monitor *m, const struct trace_event *e, const struct 
 		return false;
 	if (m->program && (!owner || strcmp(owner->program, m->program)))
 		return false;
-	if (m->name && strcmp(m->name, name_ep(e, name, sizeof(name))))
+	if (m->ep && (m->ctx != e->ctx || m->ep != e->ep))
 		return false;
-	if (m->address && !address_is(ep->src, m->address) && !address_is(ep->dst, m->address))
-		return false;
-	return !m->port || port_is(ep->src, m->port) || port_is(ep->dst, m->port);
+	return end_is_either(&m->end, ep->src, ep->dst);
 }
 
 /* What has happened, in words. */
@@ -439,22 +436,42 @@ static int run(struct monitor *m)
 	return ret;
 }
 
-/* "state,event": bits, or 0 if one is unknown. */
-static unsigned int parse_kinds(char *list)
+static int complain_of_kind(const struct tool_command *cmd, const char *word)
 {
-	unsigned int kinds = 0;
+	char known[256] = "";
+	size_t len = 0;
+	int kind;
+
+	for (kind = 0; kind < TRACE_KINDS; kind++)
+		len += snprintf(known + len, sizeof(known) - len, "%s%s", len ? "," : "",
+				kind_names[kind]);
+	return tool_usage_error(cmd, "the kind %s is unknown; there are %s", word, known);
+}
+
+/* "state,event": bits. Returns an exit code. */
+static int parse_kinds(const struct tool_command *cmd, char *list, unsigned int *kinds)
+{
 	char *word;
 	int kind;
 
+	*kinds = 0;
 	while ((word = strsep(&list, ","))) {
 		for (kind = 0; kind < TRACE_KINDS; kind++)
 			if (!strcmp(word, kind_names[kind]))
 				break;
 		if (kind == TRACE_KINDS)
-			return 0;
-		kinds |= 1u << kind;
+			return complain_of_kind(cmd, word);
+		*kinds |= 1u << kind;
 	}
-	return kinds;
+	return TOOL_OK;
+}
+
+static bool process_exists(const struct tool_command *cmd, unsigned long pid)
+{
+	if (!kill(pid, 0) || errno != ESRCH)
+		return true;
+	tool_usage_error(cmd, "there is no process %lu", pid);
+	return false;
 }
 
 /**
@@ -481,6 +498,7 @@ int tool_monitor(const struct tool_command *cmd, int argc, char **argv)
 		{}
 	};
 	struct monitor m = { .kinds = (1u << TRACE_KINDS) - 1 };
+	const char *address = NULL, *port = NULL;
 	int c;
 
 	while ((c = tool_getopt(cmd, argc, argv, "P:n:e:a:p:k:fc:jh", options)) != -1) {
@@ -493,18 +511,18 @@ int tool_monitor(const struct tool_command *cmd, int argc, char **argv)
 			m.program = optarg;
 			break;
 		case 'e':
-			m.name = optarg;
+			if (!endpoint_parse_name(optarg, &m.ctx, &m.ep) || !m.ep)
+				return tool_usage_error(cmd, "%s is not CONTEXT:HANDLE", optarg);
 			break;
 		case 'a':
-			m.address = optarg;
+			address = optarg;
 			break;
 		case 'p':
-			m.port = optarg;
+			port = optarg;
 			break;
 		case 'k':
-			m.kinds = parse_kinds(optarg);
-			if (!m.kinds)
-				return tool_usage_error(cmd, "one of the kinds is unknown");
+			if (parse_kinds(cmd, optarg, &m.kinds))
+				return TOOL_USAGE;
 			break;
 		case 'f':
 			m.failures = true;
@@ -524,6 +542,9 @@ int tool_monitor(const struct tool_command *cmd, int argc, char **argv)
 	}
 	if (optind < argc)
 		return tool_usage_error(cmd, "what is %s?", argv[optind]);
+	if (!tool_read_end(cmd, &m.end, address, port) ||
+	    (m.pid && !process_exists(cmd, m.pid)))
+		return TOOL_USAGE;
 	m.colour = isatty(STDOUT_FILENO);
 	return run(&m);
 }

@@ -55,7 +55,7 @@ static const struct tool_command commands[] = {
 			"  -a, --address ADDRESS         with this source or destination address\n"
 			"  -p, --port PORT               with this source or destination port\n"
 			"  -n, --program NAME            of processes with this name\n"
-			"  -u, --user USER               of this user\n"
+			"  -u, --user USER               of this user, a name or a number\n"
 			"  -H, --no-header               no line of headings\n"
 			"  -j, --json                    a JSON array\n",
 		.main = tool_list,

@@ -162,20 +162,12 @@ static void show(const struct endpoint *ep)
 	value_line(ep, "serial", "serial");
 }
 
-/* CONTEXT:HANDLE, as "rdmaep list" prints it. */
-static bool parse_name(const char *name, unsigned int *context, unsigned int *handle)
-{
-	char junk;
-
-	return sscanf(name, "%u:%u%c", context, handle, &junk) == 2;
-}
-
 static const struct endpoint *find(const struct endpoints *all, const char *name)
 {
 	unsigned int context, handle;
 	size_t i;
 
-	if (!parse_name(name, &context, &handle))
+	if (!endpoint_parse_name(name, &context, &handle))
 		return NULL;
 	for (i = 0; i < all->count; i++)
 		if (all->list[i].context == context && all->list[i].handle == handle)
@@ -237,7 +229,7 @@ int tool_show(const struct tool_command *cmd, int argc, char **argv)
 	if (optind == argc)
 		return tool_usage_error(cmd, "which endpoint? rdmaep list names them");
 	for (i = optind; i < argc; i++)
-		if (!parse_name(argv[i], &context, &handle))
+		if (!endpoint_parse_name(argv[i], &context, &handle))
 			return tool_usage_error(cmd, "%s is not CONTEXT:HANDLE", argv[i]);
 
 	if (endpoints_of_all(&all)) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct end;
 struct json_object;
 
 /* Exit codes. What "run" runs exits with its own. */
@@ -73,6 +74,18 @@ int tool_getopt(const struct tool_command *cmd, int argc, char **argv, const cha
  * Return: whether it is one.
  */
 bool tool_number(const char *text, unsigned long min, unsigned long max, unsigned long *value);
+
+/**
+ * tool_read_end() - read the values of --address and --port
+ * @cmd: the subcommand
+ * @end: where they go
+ * @address: an address, or NULL
+ * @port: a port, or NULL
+ *
+ * Return: false after complaining that one is none.
+ */
+bool tool_read_end(const struct tool_command *cmd, struct end *end, const char *address,
+		   const char *port);
 
 /**
  * tool_age() - a time in words
