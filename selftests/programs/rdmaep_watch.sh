@@ -460,6 +460,15 @@ trace_failure() {
 		'^1 endpoint, 0 connected, 1 failed'
 }
 
+# trace_failed_call PATTERN PROGRAM...: the call failed and says why, and its endpoint counts.
+trace_failed_call() {
+	local pattern=$1
+	shift
+	timeout $((60 * SLOW)) "$RDMAEP" trace "$@" >"$WORK/trace" 2>&1
+	cat "$WORK/trace"
+	says "$WORK/trace" "  ! $pattern" '^1 endpoint, 0 connected, 1 failed$'
+}
+
 trace_nothing() {
 	local output code=0
 	output=$("$RDMAEP" trace true 2>&1) || code=$?
@@ -491,6 +500,10 @@ ktap_test "trace: a client, and its picture" trace_client
 ktap_test "trace: a server that a shell starts" trace_server
 ktap_test "trace: is told to end" trace_terminated
 ktap_test "trace: a failure" trace_failure
+ktap_test "trace: an endpoint that cannot be made" trace_failed_call \
+	"create ep: Network is unreachable$" rdma_client -s 198.51.100.1
+ktap_test "trace: an address that is not resolved" trace_failed_call \
+	"resolve address: " "$RDMAEP" ping 198.51.100.1
 ktap_test "trace: nothing to trace" trace_nothing
 ktap_test "trace: no permission" refused trace true
 ktap_end

@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "endpoints.h"
+#include "timeline.h"
 #include "tool.h"
 #include "tracefs.h"
 
@@ -231,7 +232,7 @@ static bool has_failed(const struct trace_event *e)
 {
 	switch (e->kind) {
 	case TRACE_CALL:
-		return e->status < 0 && e->status != -EAGAIN;
+		return call_has_failed(e);
 	case TRACE_STATE:
 		return !strcmp(e->name, "FAILED") || !strcmp(e->name, "REMOVED");
 	case TRACE_QUEUED:

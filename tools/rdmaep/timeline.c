@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rdma/rdma_ep.h>
+
 #include "timeline.h"
+
+#define RESTARTED	512	/* the kernel's ERESTARTSYS: a signal, after which the call goes on */
 
 const char *const phase_names[PHASES] = {
 	[PHASE_NONE] = "between",
@@ -57,6 +61,19 @@ static struct life *find_life(struct timeline *t, unsigned int ctx, unsigned int
 	for (i = t->count; i-- > 0;)
 		if (t->lives[i].ctx == ctx && t->lives[i].ep == ep)
 			return t->lives[i].ended ? NULL : &t->lives[i];
+	return NULL;
+}
+
+/* An endpoint that cannot be made has gone when the call that was to make it returns. */
+static struct life *find_unmade(struct timeline *t, const struct trace_event *e)
+{
+	size_t i;
+
+	if (e->kind != TRACE_CALL || e->command != _IOC_NR(RDMA_EP_CREATE_EP))
+		return NULL;
+	for (i = t->count; i-- > 0;)
+		if (t->lives[i].ctx == e->ctx && t->lives[i].ep == e->ep)
+			return &t->lives[i];
 	return NULL;
 }
 
@@ -132,18 +149,43 @@ static void add_queued(struct life *life, const struct trace_event *e)
 	}
 }
 
+bool call_has_failed(const struct trace_event *e)
+{
+	return e->status < 0 && e->status != -EAGAIN && e->status != -EINTR &&
+	       e->status != -RESTARTED;
+}
+
+/* Is it one that takes an endpoint on the way to its connection? */
+static bool is_attempt(unsigned int command)
+{
+	switch (command) {
+	case _IOC_NR(RDMA_EP_CREATE_EP):
+	case _IOC_NR(RDMA_EP_RESOLVE_ADDR):
+	case _IOC_NR(RDMA_EP_RESOLVE_SERVICE):
+	case _IOC_NR(RDMA_EP_RESOLVE_ROUTE):
+	case _IOC_NR(RDMA_EP_CONNECT):
+	case _IOC_NR(RDMA_EP_ACCEPT):
+	case _IOC_NR(RDMA_EP_ESTABLISH):
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void add_call(struct life *life, const struct trace_event *e)
 {
 	const char *name = trace_command(e->command);
 	struct step *step;
 
-	/* waiting without an event is no failure, and success shows in states */
-	if (e->status >= 0 || e->status == -EAGAIN)
+	/* success shows in states */
+	if (!call_has_failed(e))
 		return;
 	step = add_step(life, e->us, PHASE_NONE, "%s: %s", name ? name : "a call",
 			strerror(-e->status));
 	step->failed = true;
 	step->aside = true;
+	if (is_attempt(e->command))
+		life->failed = true;
 }
 
 static void add_path(struct life *life, const struct trace_event *e)
@@ -160,6 +202,8 @@ void timeline_add(struct timeline *t, const struct trace_event *e)
 	if (!e->ep)
 		return;
 	life = find_life(t, e->ctx, e->ep);
+	if (!life)
+		life = find_unmade(t, e);
 	if (!life) {
 		/* of one whose beginning is not known there is nothing to tell */
 		if (e->kind != TRACE_CREATED)

@@ -55,7 +55,7 @@ struct step {
  * @dst: destination, or empty
  * @state: the last state seen
  * @connected_us: when it was connected, or 0
- * @failed: its attempt to connect failed
+ * @failed: its making, or its attempt to connect, failed
  * @ended: it was destroyed: what comes with its name is another
  * @steps: what has happened
  * @count: how many
@@ -85,6 +85,16 @@ struct timeline {
 	struct life *lives;
 	size_t count;
 };
+
+/**
+ * call_has_failed() - has this TRACE_CALL failed?
+ * @event: the event
+ *
+ * To wait in vain, or until a signal comes, is no failure.
+ *
+ * Return: whether it has.
+ */
+bool call_has_failed(const struct trace_event *event);
 
 /**
  * timeline_add() - add what has happened

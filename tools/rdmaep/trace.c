@@ -350,7 +350,7 @@ static void print_text(const struct timeline *t, const struct trace *trace)
 	}
 	if (t->count > trace->shown)
 		printf("... and %zu more (--number)\n\n", t->count - trace->shown);
-	printf("%zu endpoint%s, %zu connected, %zu failed to connect\n", t->count,
+	printf("%zu endpoint%s, %zu connected, %zu failed\n", t->count,
 	       t->count == 1 ? "" : "s", connected, failed);
 	collect(t, phases, &set_up);
 	if (set_up.count || failed) {
