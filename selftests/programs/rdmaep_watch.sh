@@ -7,6 +7,9 @@
 # shellcheck disable=SC2317 # ktap_test calls the functions
 # shellcheck source=selftests/programs/tool.sh
 . "$TOP/selftests/programs/tool.sh"
+# Where the module under test is
+# shellcheck disable=SC1091
+. "$OUT/vm.conf"
 
 INSTANCES=/sys/kernel/tracing/instances
 NOBODY=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -478,6 +481,34 @@ trace_nothing() {
 	[ "$code" = 127 ] && [ -z "$(ls "$INSTANCES")" ]
 }
 
+# with_module_away COMMAND...: the module is not loaded, but may be, from where no depmod has to
+# know of it.
+with_module_away() {
+	local config=/etc/modprobe.d/rdmaep_watch.conf code=0
+	rmmod rdma_ep || return
+	printf '%s\n' "alias rdma-client-rdma_ep rdma_ep" "install rdma_ep insmod $VM_MODULE" >"$config"
+	"$@" || code=$?
+	rm "$config"
+	[ -e /sys/module/rdma_ep ] || { echo "the module is not loaded" && code=1; }
+	[ -e /sys/module/rdma_ep ] || insmod "$VM_MODULE"
+	return "$code"
+}
+
+trace_loads() {
+	timeout $((60 * SLOW)) "$RDMAEP" trace rdma_client -s "$MY_IP" -p 7299 >"$WORK/trace" 2>&1
+	cat "$WORK/trace"
+	says "$WORK/trace" '^1 endpoint, 0 connected, 1 failed'
+}
+
+monitor_loads() {
+	local code=0
+	monitor -c 1
+	ping -p 7299 "$MY_IP"
+	wait "$MONITOR" || code=1
+	cat "$WORK/monitor"
+	says "$WORK/monitor" ' rdmaep +created' && return "$code"
+}
+
 ktap_test "list: filters" filters
 ktap_test "list, monitor: filters that nothing can match" impossible_filters
 ktap_test "list: JSON" list_json
@@ -506,4 +537,6 @@ ktap_test "trace: an address that is not resolved" trace_failed_call \
 	"resolve address: " "$RDMAEP" ping 198.51.100.1
 ktap_test "trace: nothing to trace" trace_nothing
 ktap_test "trace: no permission" refused trace true
+ktap_test "trace: has the module loaded" with_module_away trace_loads
+ktap_test "monitor: has the module loaded" with_module_away monitor_loads
 ktap_end

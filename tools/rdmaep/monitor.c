@@ -427,6 +427,7 @@ static int run(struct monitor *m)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	tool_load_module();
 	if (tracer_open(&tracer, "monitor", 0))
 		return TOOL_FAILED;
 	learn_existing(m);

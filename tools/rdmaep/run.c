@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <rdma/rdma_cma.h>
 
 #include "tool.h"
 
@@ -89,6 +92,22 @@ int tool_exec(char **argv, bool debug)
 	err = errno;
 	tool_error("%s: %s", argv[0], strerror(err));
 	return err == ENOENT ? 127 : 126;
+}
+
+void tool_load_module(void)
+{
+	pid_t pid;
+
+	if (!access("/sys/module/rdma_ep", F_OK))
+		return;
+	/* the library asks for it; in a child, as we are not to count among its users */
+	pid = fork();
+	if (!pid) {
+		rdma_create_event_channel();
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
 }
 
 /**

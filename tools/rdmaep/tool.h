@@ -142,6 +142,14 @@ void tool_print_json_line(struct json_object *object);
 int tool_exec(char **argv, bool debug);
 
 /**
+ * tool_load_module() - have the module loaded, as it is for who uses the library
+ *
+ * For those who need it without using the library. Where it cannot be loaded,
+ * what they do next fails, and says so.
+ */
+void tool_load_module(void);
+
+/**
  * tool_find_library() - find the folder with our librdmacm.so.1
  * @dir: where its path goes
  * @size: bytes there

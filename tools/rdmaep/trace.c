@@ -137,6 +137,7 @@ static int run(struct trace *trace, char **argv)
 	int go[2], status;
 	pid_t pid;
 
+	tool_load_module();
 	if (pipe(go)) {
 		tool_error("pipe: %s", strerror(errno));
 		return -1;
