@@ -472,6 +472,27 @@ trace_failed_call() {
 	says "$WORK/trace" "  ! $pattern" '^1 endpoint, 0 connected, 1 failed$'
 }
 
+# A picture that cannot be drawn is known before the program runs; an empty one is none.
+trace_picture() {
+	local output code=0
+	output=$("$RDMAEP" trace --svg "$WORK/nosuch/x.svg" sh -c "touch $WORK/ran; exit 3" 2>&1) || code=$?
+	echo "$output"
+	[ "$code" = 1 ] && [ ! -e "$WORK/ran" ] &&
+		[ "$output" = "rdmaep: $WORK/nosuch/x.svg: No such file or directory" ] || return 1
+	"$RDMAEP" trace --svg "$WORK/none.svg" sh -c "[ -e $WORK/none.svg ] && exit 3"
+	[ $? = 3 ] && [ ! -e "$WORK/none.svg" ] || return 1
+	# what was there stays
+	touch "$WORK/none.svg"
+	"$RDMAEP" trace --svg "$WORK/none.svg" true && [ -e "$WORK/none.svg" ] || return
+	code=0
+	output=$("$RDMAEP" trace --svg "$WORK" touch "$WORK/ran" 2>&1) || code=$?
+	[ "$code" = 1 ] && [ ! -e "$WORK/ran" ] && [ "$output" = "rdmaep: $WORK: Is a directory" ] ||
+		{ echo "$output" && return 1; }
+	code=0
+	"$RDMAEP" trace --svg /dev/full rdma_client -s 198.51.100.1 >"$WORK/trace" 2>&1 || code=$?
+	says "$WORK/trace" '^rdmaep: /dev/full: No space left on device$' && [ "$code" != 0 ]
+}
+
 trace_nothing() {
 	local output code=0
 	output=$("$RDMAEP" trace true 2>&1) || code=$?
@@ -535,6 +556,7 @@ ktap_test "trace: an endpoint that cannot be made" trace_failed_call \
 	"create ep: Network is unreachable$" rdma_client -s 198.51.100.1
 ktap_test "trace: an address that is not resolved" trace_failed_call \
 	"resolve address: " "$RDMAEP" ping 198.51.100.1
+ktap_test "trace: a picture that cannot be drawn" trace_picture
 ktap_test "trace: nothing to trace" trace_nothing
 ktap_test "trace: no permission" refused trace true
 ktap_test "trace: has the module loaded" with_module_away trace_loads

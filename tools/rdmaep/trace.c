@@ -8,12 +8,14 @@
  * whoever's name, since the connection manager works in the kernel's threads.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -489,10 +491,39 @@ static int report(struct trace *trace, const char *program, const char *svg, boo
 			   trace->all.lost + trace->own.lost);
 	if (svg && t.count && timeline_svg(&t, svg, program)) {
 		tool_error("%s: %s", svg, strerror(errno));
-		code = TOOL_FAILED;
+		code = code ? code : TOOL_FAILED;
 	}
 	timeline_free(&t);
 	return code;
+}
+
+/*
+ * Whether it can be written is known before the program has run for long. What is
+ * there already is not opened: it may be a pipe.
+ */
+static int try_picture(const char *svg, bool *made)
+{
+	int fd = open(svg, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	struct stat st;
+
+	*made = fd >= 0;
+	if (fd >= 0)
+		return close(fd);
+	if (errno == EEXIST && !access(svg, W_OK) && !stat(svg, &st)) {
+		if (!S_ISDIR(st.st_mode))
+			return 0;
+		errno = EISDIR;
+	}
+	tool_error("%s: %s", svg, strerror(errno));
+	return -1;
+}
+
+static void remove_empty(const char *svg)
+{
+	struct stat st;
+
+	if (!stat(svg, &st) && !st.st_size)
+		unlink(svg);
 }
 
 /**
@@ -514,7 +545,7 @@ int tool_trace(const struct tool_command *cmd, int argc, char **argv)
 	};
 	static struct trace trace = { .shown = 10 };
 	const char *svg = NULL;
-	bool json = false;
+	bool json = false, made = false;
 	int c, status;
 
 	/* "+": what follows the program belongs to it */
@@ -539,12 +570,15 @@ int tool_trace(const struct tool_command *cmd, int argc, char **argv)
 	if (optind == argc)
 		return tool_usage_error(cmd, "no program");
 
+	if (svg && try_picture(svg, &made))
+		return TOOL_FAILED;
 	status = run(&trace, argv + optind);
 	tracer_close(&trace.own);
 	tracer_close(&trace.all);
-	if (status < 0)
-		return TOOL_FAILED;
-	status = report(&trace, argv[optind], svg, json, exit_code(status));
+	status = status < 0 ? TOOL_FAILED :
+			      report(&trace, argv[optind], svg, json, exit_code(status));
+	if (made)
+		remove_empty(svg);
 	free(trace.ctxs);
 	free(trace.events);
 	return status;
