@@ -144,7 +144,10 @@ show_none() {
 	local output
 	output=$("$RDMAEP" show 4000000:1 2>&1) && return 1
 	echo "$output"
-	[ "$output" = "rdmaep: no endpoint 4000000:1" ]
+	[ "$output" = "rdmaep: no endpoint 4000000:1" ] || return
+	# who reads JSON gets JSON
+	output=$("$RDMAEP" show -j 4000000:1 2>/dev/null) && return 1
+	[ "${output//[[:space:]]/}" = "[]" ]
 }
 
 # counter NAME: as /proc/net/rdma_ep has it.

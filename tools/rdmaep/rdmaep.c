@@ -66,7 +66,7 @@ static const struct tool_command commands[] = {
 		.details =
 			"CONTEXT:HANDLE is its name, as rdmaep list prints it.\n"
 			"\n"
-			"  -j, --json   a JSON array\n",
+			"  -j, --json   a JSON array of those that were found\n",
 		.main = tool_show,
 	}, {
 		.name = "stat",
