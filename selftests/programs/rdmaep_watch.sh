@@ -270,6 +270,22 @@ stat_watch() {
 		END
 }
 
+stat_usage() {
+	local code=0 value
+	for value in 0 -1 abc 1e99; do
+		wrong "$value is not a number of seconds, above 0 and up to 86400" stat -c 1 \
+			"--watch=$value" || code=1
+	done
+	for value in 0 abc 1e99; do
+		wrong "$value is not a number of seconds, above 0 and up to 86400" stat -c 1 \
+			--watch "$value" || code=1
+	done
+	wrong "what is 7\?" stat -c 1 --watch=1 7 || code=1
+	wrong "what is 7\?" stat -c 1 7 || code=1
+	timeout $((30 * SLOW)) "$RDMAEP" stat -jc 2 >"$WORK/json" || code=1
+	[ "$(wc -l <"$WORK/json")" = 2 ] && return "$code"
+}
+
 # monitor ARGS...: in the background, until it traces; settle ends it.
 monitor() {
 	local i
@@ -544,6 +560,7 @@ ktap_test "stat: failures, by reason" stat_failures
 ktap_test "stat: for everybody, of one's own namespace" stat_others
 ktap_test "stat: a namespace goes before its context" stat_namespace
 ktap_test "stat: again and again" stat_watch
+ktap_test "stat: intervals and counts" stat_usage
 ktap_test "monitor: both ends of a connection" monitor_connection
 ktap_test "monitor: filters" monitor_filters
 ktap_test "monitor: one endpoint" monitor_endpoint

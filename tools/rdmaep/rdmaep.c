@@ -78,7 +78,7 @@ static const struct tool_command commands[] = {
 			"call that has been seen. Needs no permission.\n"
 			"\n"
 			"  -w, --watch [SECONDS]  again every SECONDS (1), with the change per second\n"
-			"  -c, --count N          with --watch: end after N looks\n"
+			"  -c, --count N          end after N looks; --watch is implied\n"
 			"  -a, --all              events and reasons that have not been seen too\n"
 			"  -j, --json             a JSON object; with --watch one a line\n",
 		.main = tool_stat,

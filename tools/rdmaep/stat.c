@@ -231,6 +231,12 @@ static bool parse_interval(const char *text, double *interval)
 	return end != text && !*end && *interval > 0 && *interval <= 86400;
 }
 
+static int complain_of_interval(const struct tool_command *cmd, const char *text)
+{
+	return tool_usage_error(cmd, "%s is not a number of seconds, above 0 and up to 86400",
+				text);
+}
+
 /**
  * tool_stat() - rdmaep stat
  * @cmd: this subcommand
@@ -251,15 +257,16 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 	};
 	static struct counters counters;
 	struct stat_options o = {};
+	bool next = false; /* the interval may be the word after --watch */
 	int c;
 
 	while ((c = tool_getopt(cmd, argc, argv, "w::c:ajh", options)) != -1) {
 		switch (c) {
 		case 'w':
 			o.interval = 1;
+			next = !optarg;
 			if (optarg && !parse_interval(optarg, &o.interval))
-				return tool_usage_error(cmd, "%s is not a number of seconds",
-							optarg);
+				return complain_of_interval(cmd, optarg);
 			break;
 		case 'c':
 			if (!tool_number(optarg, 1, 1000000000, &o.looks))
@@ -278,10 +285,12 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 		}
 	}
 	/* "--watch 5": getopt takes an optional argument only after "=" */
-	if (optind < argc && o.interval > 0 && parse_interval(argv[optind], &o.interval))
-		optind++;
+	if (optind < argc && next && !parse_interval(argv[optind++], &o.interval))
+		return complain_of_interval(cmd, argv[optind - 1]);
 	if (optind < argc)
 		return tool_usage_error(cmd, "what is %s?", argv[optind]);
+	if (o.looks && !o.interval)
+		o.interval = 1;
 
 	if (read_counters(&counters)) {
 		tool_error("%s: %s; is the module loaded? See rdmaep doctor", COUNTERS_FILE,
