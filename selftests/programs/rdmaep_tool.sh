@@ -122,6 +122,36 @@ run_debug() {
 	grep -q "^rdmaep: no route to the destination (errno 101, reason 13)" <<<"$output"
 }
 
+# fails CODE MESSAGE ARG...: that is all it says.
+fails() {
+	local expected=$1 message=$2 output code=0
+	shift 2
+	output=$("$RDMAEP" "$@" 2>&1) || code=$?
+	[ "$code" = "$expected" ] && [ "$output" = "rdmaep: $message" ] ||
+		{ echo "$*: exit code $code: $output" && return 1; }
+}
+
+not_commands() {
+	local known=run,doctor,list,show,stat,monitor,trace,ping,serve,reasons code=0
+	fails 2 "no command 'lst'; there are $known; see rdmaep --help" lst || code=1
+	fails 2 "no command 'lst'; there are $known; see rdmaep --help" help lst || code=1
+	"$RDMAEP" help list | grep -q "^Usage: rdmaep list" || code=1
+	"$RDMAEP" help | grep -q "rdmaep help COMMAND" && return "$code"
+}
+
+not_programs() {
+	local script=$OUT/rdmaep_tool.script code=0
+	printf '#!/nonexistent/sh\n' >"$script"
+	chmod 755 "$script"
+	fails 127 "nosuchprog: not found in PATH" run nosuchprog || code=1
+	fails 127 "./nosuchprog: No such file or directory" run ./nosuchprog || code=1
+	fails 127 "$script: its interpreter is not there" run "$script" || code=1
+	fails 126 "/tmp: is a directory" run /tmp || code=1
+	fails 126 "/dev/null: Permission denied" run /dev/null || code=1
+	rm "$script"
+	return "$code"
+}
+
 # A listener, as its owner, as root and as a stranger see it.
 list_listener() {
 	local server output code=0
@@ -207,6 +237,8 @@ ktap_test "doctor: a node of something else" stale_node
 ktap_test "doctor: no node" missing_node
 ktap_test "run: a program uses our device" run_client
 ktap_test "run --debug: the reason is printed" run_debug
+ktap_test "run: what cannot be run" not_programs
+ktap_test "commands that there are not" not_commands
 ktap_test "list: a listener" list_listener
 ktap_test "doctor: still all is well" all_well
 ktap_end

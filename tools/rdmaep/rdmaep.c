@@ -267,7 +267,8 @@ static void usage(FILE *out)
 	for (i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
 	fputs("\n"
-	      "  -h, --help     this text; rdmaep COMMAND --help for a command's\n"
+	      "  -h, --help     this text; rdmaep help COMMAND or rdmaep COMMAND --help for a\n"
+	      "                 command's\n"
 	      "  -V, --version  version of this tool\n", out);
 }
 
@@ -302,6 +303,17 @@ static const struct tool_command *find_command(const char *name)
 	return NULL;
 }
 
+static int complain_of_command(const char *name)
+{
+	size_t i;
+
+	fprintf(stderr, "rdmaep: no command '%s'; there are ", name);
+	for (i = 0; i < COMMANDS; i++)
+		fprintf(stderr, "%s%s", i ? "," : "", commands[i].name);
+	fputs("; see rdmaep --help\n", stderr);
+	return TOOL_USAGE;
+}
+
 static int is_option(const char *arg, const char *brief, const char *full)
 {
 	return !strcmp(arg, brief) || !strcmp(arg, full);
@@ -321,6 +333,8 @@ static int run_command(int argc, char **argv)
 	}
 	if (is_option(argv[1], "-h", "--help") || !strcmp(argv[1], "help")) {
 		cmd = argc > 2 ? find_command(argv[2]) : NULL;
+		if (argc > 2 && !cmd)
+			return complain_of_command(argv[2]);
 		if (cmd)
 			command_usage(cmd);
 		else
@@ -329,10 +343,8 @@ static int run_command(int argc, char **argv)
 	}
 
 	cmd = find_command(argv[1]);
-	if (!cmd) {
-		tool_error("no command '%s'; see rdmaep --help", argv[1]);
-		return TOOL_USAGE;
-	}
+	if (!cmd)
+		return complain_of_command(argv[1]);
 	/* only the first: what follows may belong to the program that is run */
 	if (argc > 2 && is_option(argv[2], "-h", "--help")) {
 		command_usage(cmd);

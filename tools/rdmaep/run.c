@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,21 @@ static int put_in_front(const char *dir)
 	return ret;
 }
 
+/* More than errno says, where it says little. */
+static const char *why_not_run(const char *program, int err)
+{
+	bool path = strchr(program, '/');
+	struct stat st;
+
+	if (err == ENOENT && !path)
+		return "not found in PATH";
+	if (err == ENOENT && !access(program, F_OK))
+		return "its interpreter is not there";
+	if (err == EACCES && path && !stat(program, &st) && S_ISDIR(st.st_mode))
+		return "is a directory";
+	return strerror(err);
+}
+
 int tool_exec(char **argv, bool debug)
 {
 	char dir[PATH_MAX];
@@ -90,7 +106,7 @@ int tool_exec(char **argv, bool debug)
 
 	execvp(argv[0], argv);
 	err = errno;
-	tool_error("%s: %s", argv[0], strerror(err));
+	tool_error("%s: %s", argv[0], why_not_run(argv[0], err));
 	return err == ENOENT ? 127 : 126;
 }
 
