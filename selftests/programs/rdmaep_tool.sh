@@ -152,6 +152,40 @@ not_programs() {
 	return "$code"
 }
 
+# complete_line LINE: the words that complete it.
+complete_line() {
+	# shellcheck disable=SC2016 # the inner shell expands it
+	bash -c '
+		. "$1"
+		rdmaep() { "$RDMAEP" "$@"; }
+		read -ra COMP_WORDS <<<"$2"
+		[ "${2% }" = "$2" ] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_rdmaep
+		echo "${COMPREPLY[@]}"
+	' bash "$TOP/tools/rdmaep/completion.bash" "$1"
+}
+
+# Each word once; and every option of --help is there.
+completion() {
+	local command option words code=0 all="run doctor list show stat monitor trace ping serve reasons"
+	export RDMAEP
+	[ "$(complete_line "rdmaep help ")" = "$all" ] || code=1
+	[ "$(complete_line "rdmaep he")" = help ] || code=1
+	[ -z "$(complete_line "rdmaep help list ")" ] || code=1
+	mkdir -p "$OUT/rdmaep_tool.bin"
+	cp /bin/true "$OUT/rdmaep_tool.bin/rdma_client"
+	[ "$(PATH=$PATH:$OUT/rdmaep_tool.bin complete_line "rdmaep run rdma_client")" = rdma_client ] || code=1
+	rm -r "$OUT/rdmaep_tool.bin"
+	for command in $all; do
+		words=" $(complete_line "rdmaep $command -") "
+		for option in $("$RDMAEP" "$command" --help | grep -oE '^  -[A-Za-z], --[a-z-]+' | tr , ' '); do
+			[[ $words == *" $option "* ]] || { echo "$command $option: not in $words" && code=1; }
+		done
+	done
+	return "$code"
+}
+
 # A listener, as its owner, as root and as a stranger see it.
 list_listener() {
 	local server output code=0
@@ -239,6 +273,7 @@ ktap_test "run: a program uses our device" run_client
 ktap_test "run --debug: the reason is printed" run_debug
 ktap_test "run: what cannot be run" not_programs
 ktap_test "commands that there are not" not_commands
+ktap_test "completion" completion
 ktap_test "list: a listener" list_listener
 ktap_test "doctor: still all is well" all_well
 ktap_end

@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # bash completion for rdmaep
 
+_rdmaep_commands="run doctor list show stat monitor trace ping serve reasons"
+
 _rdmaep_words() {
 	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
 }
@@ -28,7 +30,8 @@ _rdmaep_program() {
 	elif [[ $cur == -* ]]; then
 		_rdmaep_words "$1"
 	else
-		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+		# once, though it be in two folders
+		mapfile -t COMPREPLY < <(compgen -c -- "$cur" | sort -u)
 	fi
 }
 
@@ -63,41 +66,46 @@ _rdmaep() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
-		_rdmaep_words "run doctor list show stat monitor trace ping serve reasons --help --version"
+		_rdmaep_words "$_rdmaep_commands help --help --version"
 		return
 	fi
 	case $command in
-	run) _rdmaep_program "--debug --help --" && return ;;
+	help)
+		[ "$COMP_CWORD" != 2 ] || _rdmaep_words "$_rdmaep_commands"
+		return
+		;;
+	run) _rdmaep_program "--debug --help -d -h --" && return ;;
 	trace)
 		[ -n "$(_rdmaep_program_at)" ] || ! _rdmaep_value || return
-		_rdmaep_program "--svg --number --json --help" && return
+		_rdmaep_program "--svg --number --json --help -s -n -j -h" && return
 		;;
 	esac
 	! _rdmaep_value || return
 	case $command in
 	list)
 		_rdmaep_words "--state --listening --type --port-space --device --address --port --program
-			--user --no-header --json --help"
+			--user --no-header --json --help -s -l -t -P -d -a -p -n -u -H -j -h"
 		;;
 	show)
 		# the colon in a name is a word of its own to bash, unless it is left out here
-		_rdmaep_words "--json --help $(rdmaep list -H 2>/dev/null | awk '{ print $1 }')"
+		_rdmaep_words "--json --help -j -h $(rdmaep list -H 2>/dev/null | awk '{ print $1 }')"
 		;;
-	stat) _rdmaep_words "--watch --count --all --json --help" ;;
+	stat) _rdmaep_words "--watch --count --all --json --help -w -c -a -j -h" ;;
 	monitor)
 		_rdmaep_words "--pid --program --endpoint --address --port --kind --failures --count
-			--json --help"
+			--json --help -P -n -e -a -p -k -f -c -j -h"
 		;;
 	ping)
 		if [[ $cur == -* ]]; then
-			_rdmaep_words "--count --port --size --interval --timeout --source --json --help"
+			_rdmaep_words "--count --port --size --interval --timeout --source --json --help
+				-c -p -s -i -W -S -j -h"
 		else
 			mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
 		fi
 		;;
-	serve) _rdmaep_words "--port --address --number --help" ;;
-	reasons) _rdmaep_words "--json --help $(rdmaep reasons 2>/dev/null | awk '{ print $2 }')" ;;
-	doctor) _rdmaep_words "--json --help" ;;
+	serve) _rdmaep_words "--port --address --number --help -p -a -n -h" ;;
+	reasons) _rdmaep_words "--json --help -j -h $(rdmaep reasons 2>/dev/null | awk '{ print $2 }')" ;;
+	doctor) _rdmaep_words "--json --help -j -h" ;;
 	esac
 }
 complete -o bashdefault -o default -F _rdmaep rdmaep
