@@ -530,8 +530,8 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 {
 	struct rdma_ep_destroy *cmd = call->cmd;
 	struct rdma_ep *ep;
+	int discarded, ret;
 	bool linger;
-	int ret;
 
 	if (cmd->num_fds > RDMA_EP_DESTROY_FDS)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
@@ -556,8 +556,8 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 		call->done = rdma_ep_destroyed;
 		return -EIOCBQUEUED;
 	}
-	ret = rdma_ep_destroyed(call, ep, linger ? rdma_ep_destroy_lingering(ep) :
-						   rdma_ep_teardown(ep), NULL);
+	discarded = linger ? rdma_ep_destroy_lingering(ep) : rdma_ep_teardown(ep);
+	ret = rdma_ep_destroyed(call, ep, discarded, NULL);
 put:
 	rdma_ep_put(ep);
 	return ret;

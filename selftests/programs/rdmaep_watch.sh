@@ -232,7 +232,12 @@ stat_failures() {
 # Everybody may look, and nobody sees another namespace.
 stat_others() {
 	"${NOBODY[@]}" "$RDMAEP" stat >"$WORK/stat" && says "$WORK/stat" '^contexts opened +[1-9]' &&
-		unshare -n "$RDMAEP" stat >"$WORK/stat" && says "$WORK/stat" '^contexts opened +0$'
+		unshare -n "$RDMAEP" stat >"$WORK/stat" && says "$WORK/stat" '^contexts opened +0$' &&
+		"$RDMAEP" stat -g >"$WORK/stat" && says "$WORK/stat" '^contexts opened +[1-9]' &&
+		! "${NOBODY[@]}" "$RDMAEP" stat --global 2>"$WORK/stat" &&
+		says "$WORK/stat" 'Permission denied; it is for root, in the initial network namespace$' &&
+		! unshare -n "$RDMAEP" stat --global 2>"$WORK/stat" &&
+		says "$WORK/stat" 'No such file or directory; it is for root'
 }
 
 # A context counts where it was opened, and its namespace may go before it.

@@ -90,7 +90,7 @@ _rdmaep() {
 		# the colon in a name is a word of its own to bash, unless it is left out here
 		_rdmaep_words "--json --help -j -h $(rdmaep list -H 2>/dev/null | awk '{ print $1 }')"
 		;;
-	stat) _rdmaep_words "--watch --count --all --json --help -w -c -a -j -h" ;;
+	stat) _rdmaep_words "--watch --count --all --global --json --help -w -c -a -g -j -h" ;;
 	monitor)
 		_rdmaep_words "--pid --program --endpoint --address --port --kind --failures --count
 			--json --help -P -n -e -a -p -k -f -c -j -h"

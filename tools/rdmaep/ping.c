@@ -125,7 +125,7 @@ static void done(struct ping *ping, const char *name, const char *fmt, ...)
 		add_step(ping, name, true, us, text);
 	else
 		printf("%-11s %9.3f ms  %s\n", name, us / 1000, text);
-	fflush(stdout);
+	tool_flush();
 }
 
 /* The step under way has failed. Returns -1. */
@@ -458,7 +458,7 @@ static void reply(struct ping *ping, double us)
 	else
 		printf("message     %9.3f ms  %lu of %lu, %lu bytes\n", us / 1000, ping->received,
 		       ping->count, ping->size);
-	fflush(stdout);
+	tool_flush();
 }
 
 /* One message there and back. */

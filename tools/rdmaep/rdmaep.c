@@ -80,6 +80,7 @@ static const struct tool_command commands[] = {
 			"  -w, --watch [SECONDS]  again every SECONDS (1), with the change per second\n"
 			"  -c, --count N          end after N looks; --watch is implied\n"
 			"  -a, --all              events and reasons that have not been seen too\n"
+			"  -g, --global           of all network namespaces together, for root\n"
 			"  -j, --json             a JSON object; with --watch one a line\n",
 		.main = tool_stat,
 	}, {

@@ -89,7 +89,7 @@ static void say(const char *fmt, ...)
 	vprintf(fmt, ap);
 	va_end(ap);
 	putchar('\n');
-	fflush(stdout);
+	tool_flush();
 }
 
 /* errno, and the library's reason if it has one. */

@@ -18,6 +18,7 @@
 #include "tool.h"
 
 #define COUNTERS_FILE	"/proc/net/rdma_ep"
+#define GLOBAL_FILE	"/proc/net/rdma_ep_all"
 #define MAX_COUNTERS	256
 
 /**
@@ -87,9 +88,11 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+static const char *counters_file = COUNTERS_FILE;
+
 static int read_counters(struct counters *c)
 {
-	FILE *f = fopen(COUNTERS_FILE, "re");
+	FILE *f = fopen(counters_file, "re");
 
 	if (!f)
 		return -1;
@@ -213,7 +216,7 @@ static int watch(struct counters *c, const struct stat_options *o)
 		before = *c;
 		sleep_s(o->interval);
 		if (read_counters(c)) {
-			tool_error("%s: %s", COUNTERS_FILE, strerror(errno));
+			tool_error("%s: %s", counters_file, strerror(errno));
 			return TOOL_FAILED;
 		}
 		if (!o->json)
@@ -251,6 +254,7 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "all", no_argument, NULL, 'a' },
+		{ "global", no_argument, NULL, 'g' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{}
@@ -260,7 +264,7 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 	bool next = false; /* the interval may be the word after --watch */
 	int c;
 
-	while ((c = tool_getopt(cmd, argc, argv, "w::c:ajh", options)) != -1) {
+	while ((c = tool_getopt(cmd, argc, argv, "w::c:agjh", options)) != -1) {
 		switch (c) {
 		case 'w':
 			o.interval = 1;
@@ -274,6 +278,9 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 			break;
 		case 'a':
 			o.all = true;
+			break;
+		case 'g':
+			counters_file = GLOBAL_FILE;
 			break;
 		case 'j':
 			o.json = true;
@@ -293,8 +300,10 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 		o.interval = 1;
 
 	if (read_counters(&counters)) {
-		tool_error("%s: %s; is the module loaded? See rdmaep doctor", COUNTERS_FILE,
-			   strerror(errno));
+		tool_error("%s: %s; %s", counters_file, strerror(errno),
+			   access(COUNTERS_FILE, F_OK) ?
+			   "is the module loaded? See rdmaep doctor" :
+			   "it is for root, in the initial network namespace");
 		return TOOL_FAILED;
 	}
 	print(&counters, NULL, &o);

@@ -13,7 +13,7 @@
 
 #include "timeline.h"
 
-#define RESTARTED	512	/* the kernel's ERESTARTSYS: a signal, after which the call goes on */
+#define RESTARTED	512	/* the kernel's ERESTARTSYS: after a signal, the call goes on */
 
 const char *const phase_names[PHASES] = {
 	[PHASE_NONE] = "between",
