@@ -262,7 +262,7 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 	static struct counters counters;
 	struct stat_options o = {};
 	bool next = false; /* the interval may be the word after --watch */
-	int c;
+	int c, err;
 
 	while ((c = tool_getopt(cmd, argc, argv, "w::c:agjh", options)) != -1) {
 		switch (c) {
@@ -300,7 +300,8 @@ int tool_stat(const struct tool_command *cmd, int argc, char **argv)
 		o.interval = 1;
 
 	if (read_counters(&counters)) {
-		tool_error("%s: %s; %s", counters_file, strerror(errno),
+		err = errno;
+		tool_error("%s: %s; %s", counters_file, strerror(err),
 			   access(COUNTERS_FILE, F_OK) ?
 			   "is the module loaded? See rdmaep doctor" :
 			   "it is for root, in the initial network namespace");
