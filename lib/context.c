@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rdmaep-internal.h"
@@ -40,12 +39,12 @@ static pid_t fork_parent_pid;
 
 static __thread struct rdma_ep_reason last_reason;
 
+/* Is its number still that of a file of the device? */
 static bool ctx_is_open(const struct rdmaep_ctx *ctx)
 {
-	struct stat st;
+	struct rdma_ep_get_info info = { .hdr = RDMAEP_HDR(info) };
 	int err = errno;
-	bool open = !fstat(ctx->fd, &st) && S_ISCHR(st.st_mode) &&
-		    st.st_dev == ctx->dev && st.st_ino == ctx->ino;
+	bool open = !ioctl(ctx->fd, RDMA_EP_GET_INFO, &info);
 
 	errno = err;
 	return open;
@@ -141,16 +140,25 @@ static int open_device(void)
 	return open_above_std();
 }
 
+/* Another that had this number was closed by the program. */
+static void own_number(const struct rdmaep_ctx *ctx)
+{
+	struct rdmaep_ctx *other;
+
+	for (other = all_ctxs; other; other = other->next)
+		if (other != ctx && other->fd == ctx->fd)
+			other->fd = -1;
+}
+
 static struct rdmaep_ctx *ctx_open(void)
 {
-	struct rdmaep_ctx *ctx = calloc(1, sizeof(*ctx)), *other;
-	struct stat st;
+	struct rdmaep_ctx *ctx = calloc(1, sizeof(*ctx));
 
 	if (!ctx)
 		return NULL;
 
 	ctx->fd = open_device();
-	if (ctx->fd < 0 || fstat(ctx->fd, &st)) {
+	if (ctx->fd < 0) {
 		int err = errno;
 
 		free(ctx);
@@ -167,14 +175,9 @@ static struct rdmaep_ctx *ctx_open(void)
 		errno = err;
 		return NULL;
 	}
-	ctx->dev = st.st_dev;
-	ctx->ino = st.st_ino;
 	ctx->refs = 1;
 	ctx->owner = rdmaep_fork_count;
-	/* One that had this number was closed by the program. */
-	for (other = all_ctxs; other; other = other->next)
-		if (other->fd == ctx->fd)
-			other->fd = -1;
+	own_number(ctx);
 	ctx->next = all_ctxs;
 	all_ctxs = ctx;
 	return ctx;
@@ -183,8 +186,7 @@ static struct rdmaep_ctx *ctx_open(void)
 /**
  * rdmaep_ctx_get() - the context for what is created now
  *
- * Opens the device if need be; anew, if nothing is left in it and the program has
- * closed it.
+ * Opens the device if need be.
  *
  * Return: the context with a reference for the caller, or NULL with errno as
  * from open(2), or ENODEV: no RDMA device has ever been seen.
@@ -195,11 +197,6 @@ struct rdmaep_ctx *rdmaep_ctx_get(void)
 
 	pthread_once(&fork_once, fork_register);
 	rdmaep_guard_enter(&ctx_lock);
-	if (current_ctx && current_ctx->refs == 1 && !ctx_is_open(current_ctx)) {
-		ctx_put_locked(current_ctx);
-		current_ctx = NULL;
-		rdmaep_ids_forget_dead();
-	}
 	if (!current_ctx)
 		current_ctx = ctx_open();
 	ctx = current_ctx;
@@ -344,6 +341,38 @@ static bool may_call(struct rdmaep_ctx *ctx, unsigned int nr)
 	return true;
 }
 
+static bool makes_something(unsigned int nr)
+{
+	return nr == RDMA_EP_CREATE || nr == RDMA_EP_CREATE_EP ||
+	       nr == RDMA_EP_CREATE_CHANNEL;
+}
+
+/*
+ * A call has failed with which the program begins anew: the caller has the only
+ * reference. If the program has closed the file, it is opened again. Does not
+ * change errno, unless it returns true.
+ */
+static bool ctx_reopen(struct rdmaep_ctx *ctx)
+{
+	bool reopened = false;
+	int err = errno, fd;
+
+	rdmaep_guard_enter(&ctx_lock);
+	if (ctx == current_ctx && ctx->refs <= 2 && !ctx_is_open(ctx)) {
+		close_idle(ctx);
+		fd = open_device();
+		if (fd >= 0) {
+			ctx->fd = fd;
+			own_number(ctx);
+			rdmaep_ids_forget_dead();
+			reopened = true;
+		}
+	}
+	rdmaep_guard_leave(&ctx_lock);
+	errno = err;
+	return reopened;
+}
+
 /**
  * rdmaep_call() - make a call to the module
  * @ctx: the context
@@ -366,6 +395,8 @@ int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
 	memset(&reason, 0, sizeof(reason));
 	hdr->reason_uptr = (uintptr_t)&reason;
 	ret = call_device(ctx, nr, hdr);
+	if (ret < 0 && makes_something(nr) && ctx_reopen(ctx))
+		ret = call_device(ctx, nr, hdr);
 	VALGRIND_MAKE_MEM_DEFINED(cmd, hdr->size);
 	VALGRIND_MAKE_MEM_DEFINED(&reason, sizeof(reason));
 	if (!ret) {

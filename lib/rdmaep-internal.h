@@ -114,8 +114,6 @@ void rdmaep_autoload(void);
 /**
  * struct rdmaep_ctx - an open file of the device
  * @fd: the file
- * @dev: where its node is, to tell whether @fd is still that file
- * @ino: likewise
  * @owner: rdmaep_fork_count of the process that has opened it, or has gone on with
  *	what it has inherited
  * @next: next of those that were not closed yet
@@ -128,8 +126,6 @@ void rdmaep_autoload(void);
  */
 struct rdmaep_ctx {
 	int fd;
-	dev_t dev;
-	ino_t ino;
 	unsigned int owner;
 	struct rdmaep_ctx *next;
 	unsigned int refs;
