@@ -430,7 +430,7 @@ static int make_events(struct rdmaep_channel *ch, const char *buf, size_t len,
 			break;
 		memset(&rec, 0, sizeof(rec));
 		memcpy(&rec, buf, size);
-		if (!rdmaep_event_make(evts[*used], ch->ctx, &rec))
+		if (!rdmaep_event_make(evts[*used], ch, &rec))
 			events[made++] = &evts[*used]->event;
 		++*used;
 	}

@@ -109,13 +109,14 @@ enum holder {
  * call has brought it may be working on; of those before it cannot be said in
  * a program that hands events on.
  */
-static enum holder event_holder(struct rdmaep_id *ep, uint64_t group)
+static enum holder event_holder(struct rdmaep_id *ep, uint64_t group,
+				const struct rdmaep_channel *except)
 {
 	enum holder holder = NOBODY;
 	struct rdmaep_event *evt;
 
 	for (evt = ep->events; evt; evt = evt->next) {
-		if (group && evt->group != group)
+		if ((group && evt->group != group) || (except && evt->from == except))
 			continue;
 		if (evt->fork_count != rdmaep_fork_count)
 			continue;	/* a thread of the parent */
@@ -135,17 +136,19 @@ static enum holder event_holder(struct rdmaep_id *ep, uint64_t group)
  * rdmaep_event_wait_acked() - wait for events to be acknowledged
  * @ep: the id whose events they are
  * @group: cookie of a multicast group: its events only; 0 for all
+ * @except: a channel whose events are not waited for, or NULL
  *
  * Waits for those that other threads hold. What the calling thread holds it
  * could never acknowledge while it waits here.
  */
-void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group)
+void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group,
+			     const struct rdmaep_channel *except)
 {
 	struct timespec until = { 0 };
 	enum holder holder;
 
 	pthread_mutex_lock(&rdmaep_lock);
-	while ((holder = event_holder(ep, group)) != NOBODY) {
+	while ((holder = event_holder(ep, group, except)) != NOBODY) {
 		if (holder == OTHERS) {
 			rdmaep_wait_locked(&rdmaep_acked, NULL);
 			continue;
@@ -453,15 +456,19 @@ static void refuse_request(struct rdmaep_event *evt)
 /**
  * rdmaep_event_make() - make an event of what was read from a channel
  * @evt: memory for the event, without owner
- * @ctx: the channel's context
+ * @ch: the channel
  * @rec: the record
  *
  * Return: 0, or 1 if the program must not see the event, which is freed then.
  */
-int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
+int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_channel *ch,
 		      struct rdma_ep_record *rec)
 {
-	struct rdmaep_id *ep = event_claim(evt, ctx, rec);
+	struct rdmaep_ctx *ctx = ch->ctx;
+	struct rdmaep_id *ep;
+
+	evt->from = ch;
+	ep = event_claim(evt, ctx, rec);
 
 	if (!ep || rdmaep_event_fill(evt, ep, rec)) {
 		if (!ep && rec->type == RDMA_EP_EVENT_CONNECT_REQUEST)
@@ -513,7 +520,7 @@ RDMAEP_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 			rdmaep_event_free(evt);
 			return -1;
 		}
-	} while (rdmaep_event_make(evt, ch->ctx, &rec));
+	} while (rdmaep_event_make(evt, ch, &rec));
 	rdmaep_event_taken();
 	*event = &evt->event;
 	return 0;

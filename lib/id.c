@@ -510,7 +510,7 @@ void rdmaep_id_release(struct rdmaep_id *ep, bool nowait)
 	id_bury(ep);
 	rdmaep_event_drop_current(&ep->id);
 	if (!nowait)
-		rdmaep_event_wait_acked(ep, 0);
+		rdmaep_event_wait_acked(ep, 0, NULL);
 
 	rdmaep_channel_close_own(&ep->own);
 	if (ep->dev)
@@ -765,6 +765,7 @@ RDMAEP_API int rdma_migrate_id(struct rdma_cm_id *id,
 		rdmaep_id_set_channel(ep, channel);
 	else
 		rdmaep_id_set_own_channel(ep, cmd.channel);
-	rdmaep_event_wait_acked(ep, 0);
+	/* A reader of the new channel may have got one already, and keep it. */
+	rdmaep_event_wait_acked(ep, 0, channel ? rdmaep_channel_of(channel) : NULL);
 	return 0;
 }

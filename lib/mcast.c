@@ -387,7 +387,7 @@ RDMAEP_API int rdma_leave_multicast(struct rdma_cm_id *id,
 		return rdmaep_fail_plain(EADDRNOTAVAIL);
 
 	/* Who has got the join's event may be about to attach the QP. */
-	rdmaep_event_wait_acked(ep, group->cookie);
+	rdmaep_event_wait_acked(ep, group->cookie, NULL);
 	if (group->attached && id->qp && !group_is_shared(ep, group))
 		ibv_detach_mcast(id->qp, &group->mgid, group->mlid);
 	cmd.group = group->handle;

@@ -400,6 +400,7 @@ void rdmaep_id_kill(struct rdmaep_id *ep);
  * @owner: the id whose destruction waits for this event to be acknowledged
  * @child: connection request: the new id
  * @next: next in the owner's list
+ * @from: the channel it was read from
  * @listed: it is in the owner's list: rdma_get_cm_event() has delivered it
  * @taker: the thread that took it
  * @nth: by which of that thread's calls that brought any
@@ -412,6 +413,7 @@ struct rdmaep_event {
 	struct rdmaep_id *owner;
 	struct rdmaep_id *child;
 	struct rdmaep_event *next;
+	const struct rdmaep_channel *from;
 	bool listed;
 	pthread_t taker;
 	uint64_t nth;
@@ -424,11 +426,12 @@ struct rdmaep_event *rdmaep_event_alloc(struct rdmaep_id *owner);
 void rdmaep_event_free(struct rdmaep_event *evt);
 int rdmaep_event_fill(struct rdmaep_event *evt, struct rdmaep_id *ep,
 		      struct rdma_ep_record *rec);
-int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_ctx *ctx,
+int rdmaep_event_make(struct rdmaep_event *evt, struct rdmaep_channel *ch,
 		      struct rdma_ep_record *rec);
 int rdmaep_event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
 			struct rdma_ep_record *rec);
-void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group);
+void rdmaep_event_wait_acked(struct rdmaep_id *ep, uint64_t group,
+			     const struct rdmaep_channel *except);
 void rdmaep_event_drop_current(struct rdma_cm_id *id);
 void rdmaep_event_taken(void);
 
