@@ -280,8 +280,8 @@ static void id_share_channel(struct rdmaep_id *ep, const struct rdmaep_id *liste
 }
 
 /*
- * Returns how many it has found, and where, or NULL with 0; a handle is 0 then, as
- * the kernel knows none. Without memory it finds some.
+ * Returns how many it has found, and where: in @some, or in memory to be freed. An
+ * id's handle is 0 then, which the kernel knows none by.
  */
 static unsigned int take_handles(struct rdmaep_channel *ch, uint32_t *some,
 				 unsigned int max, uint32_t **found)

@@ -30,7 +30,6 @@
 
 #include <infiniband/verbs.h>
 #include <json-c/json.h>
-#include <rdma/rdma_cma.h>
 #include <rdma/rdma_ep.h>
 
 #include "path.h"
@@ -129,15 +128,6 @@ static bool read_line(char *line, size_t size, const char *fmt, ...)
 	return true;
 }
 
-/* Has the library have the module loaded, as for the first program that needs it. */
-static void load_module(void)
-{
-	struct rdma_event_channel *channel = rdma_create_event_channel();
-
-	if (channel)
-		rdma_destroy_event_channel(channel);
-}
-
 /* Where the module of this kernel is. False: nowhere. */
 static bool installed_module(char *path, size_t size)
 {
@@ -158,8 +148,7 @@ static void check_module(void)
 	char version[64] = "of an unknown version", path[PATH_MAX];
 	bool loaded = exists("/sys/module/rdma_ep");
 
-	if (!loaded)
-		load_module();
+	tool_load_module();
 	if (exists("/sys/module/rdma_ep")) {
 		read_line(version, sizeof(version), "/sys/module/rdma_ep/version");
 		report("module", OK, "rdma_ep %s is loaded%s", version,
