@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 300
+#
+# Programs with sockets over RDMA: our library loads librdmacm for them and passes the calls on.
+# (Not udpong: on a host that talks to itself it fails, with librdmacm too.)
+
+# shellcheck disable=SC2317 # ktap_test calls the functions
+# shellcheck source=selftests/programs/lib.sh
+. "$TOP/selftests/programs/lib.sh"
+
+[ "$RDMAEP_LIB" = stock ] || modprobe rdma_ucm
+trap 'rm -rf "$WORK"; [ "$RDMAEP_LIB" = stock ] || rmmod rdma_ucm 2>/dev/null' EXIT
+
+# used_library: every program has loaded the library under test first, and librdmacm if that is another.
+used_library() {
+	local file loaded n=0
+	for file in "$WORK"/ld.*; do
+		loaded=$(grep -o "calling init: .*/librdmacm\.so\.1" "$file" | cut -d ' ' -f 3 | xargs)
+		[ -n "$loaded" ] || continue # timeout(1) is no user of it
+		n=$((n + 1))
+		case $RDMAEP_LIB in
+		stock) [[ $loaded == /*/librdmacm.so.1 && $loaded != *" "* ]] && continue ;;
+		*) [[ $loaded == "$RDMAEP_LIB/librdmacm.so.1 /"*/librdmacm.so.1 ]] && continue ;;
+		esac
+		echo "the libraries were $loaded"
+		return 1
+	done
+	[ "$n" -gt 0 ] || { echo "no program used the library" && return 1; }
+}
+
+# both_rstream OPTION...: the server's and the client's are the same.
+both_rstream() {
+	both rstream -b "$MY_IP" "$@" -- rstream -s "$MY_IP" "$@"
+}
+
+both_riostream() {
+	both riostream -b "$MY_IP" "$@" -- riostream -s "$MY_IP" "$@"
+}
+
+# A server of rcopy ends by a signal.
+copy() {
+	local code=0
+	head -c 300000 /dev/urandom >"$WORK/from"
+	start_server rcopy
+	client rcopy "$WORK/from" "$MY_IP:$WORK/to" && cmp "$WORK/from" "$WORK/to" || code=1
+	finish "$code"
+}
+
+# Where there is no rdma_ucm, rsocket() says so, and nothing hangs.
+without_rdma_ucm() {
+	local code=0
+	rmmod rdma_ucm
+	! client rstream -s "$MY_IP" -C 1 || code=1
+	grep -q "exit code 124" "$WORK/client.log" && code=1
+	finish "$code"
+}
+
+ktap_test "rstream" both_rstream -S 4096 -C 100
+ktap_test "rstream, blocking" both_rstream -T b -S 4096 -C 100
+ktap_test "rstream, -T a" both_rstream -T a -S 4096 -C 100
+ktap_test "riostream" both_riostream -S 4096 -C 100
+ktap_test "rcopy" copy
+ktap_test "without rdma_ucm" without_rdma_ucm
+ktap_end
