@@ -6,7 +6,8 @@
  * ibacm is a help, never a need. One connection is made for each question and
  * closed after it, which keeps threads and forked children out of each
  * other's way. One deadline covers the whole exchange; an ibacm that has
- * missed it is left alone for a minute.
+ * missed it is left alone for a minute, one that is not there for a second:
+ * most machines have none, and programs look up an address for each connection.
  *
  * What comes back is not trusted: it is accepted only if its header answers
  * our question and its length is that of whole entries.
@@ -89,6 +90,7 @@ static_assert(sizeof(struct acm_ip_header) == 36, "the CM's IP header");
 
 #define ACM_TIMEOUT_MS		2000
 #define ACM_BACKOFF_MS		60000
+#define ACM_ABSENT_MS		1000
 
 /* Not constant: the unit test plays ibacm elsewhere. */
 static const char *acm_socket_path = "/run/ibacm.sock";
@@ -247,16 +249,18 @@ static int acm_reply_entries(const struct acm_header *hdr, uint64_t tid)
  */
 static int acm_exchange(struct acm_message *msg)
 {
-	int64_t deadline = acm_now() + acm_timeout_ms;
+	int64_t now = acm_now(), deadline = now + acm_timeout_ms;
 	uint64_t tid = msg->hdr.tid;
 	int fd, entries = -1;
 
-	if (acm_now() < atomic_load(&acm_not_before))
+	if (now < atomic_load(&acm_not_before))
 		return -1;
 
 	fd = acm_open(deadline);
-	if (fd < 0)
+	if (fd < 0) {
+		atomic_store(&acm_not_before, now + ACM_ABSENT_MS);
 		goto check_time;
+	}
 
 	if (acm_send(fd, msg, msg->hdr.length, deadline) ||
 	    acm_recv(fd, &msg->hdr, sizeof(msg->hdr), deadline))

@@ -1080,6 +1080,8 @@ static void acm_absent(void)
 	CHECK_EQ(rdma_getaddrinfo("192.0.2.7", "7471", &hints, &res), 0);
 	CHECK(!res->ai_next && !res->ai_route_len);
 	rdma_freeaddrinfo(res);
+	/* it is looked for again, a little later */
+	CHECK(acm_not_before > acm_now() && acm_not_before <= acm_now() + ACM_ABSENT_MS);
 }
 
 /* Each allocation that serves ibacm alone fails without anybody noticing. */
