@@ -171,8 +171,11 @@ TEST_F(load, killed_with_many_connections)
 			param = conn_param(NULL, 0);
 			if (try_connect(fd, ep, RDMA_EP_F_WAIT, &param, &self->rec) ||
 			    self->rec.type != RDMA_EP_EVENT_CONNECT_RESPONSE ||
-			    try_establish(fd, ep))
+			    try_establish(fd, ep)) {
+				dprintf(STDOUT_FILENO, "# connection %d: event %u, status %d\n", i,
+					self->rec.type, self->rec.status);
 				_exit(2);
+			}
 		}
 		if (write(ready[1], "", 1) != 1)
 			_exit(3);

@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -1098,13 +1099,23 @@ static inline uint32_t ep_state(struct __test_metadata *_metadata, int fd,
  * QP numbers that no QP has. The two ends must have different ones, and one
  * that is in timewait must not come again, or ib_cm rejects with STALE_CONN.
  */
+static atomic_uint *next_fake_qpn;
+
+/* One counter for this process and its children: chosen by chance, two of 4,000 would be equal */
+__attribute__((constructor)) static void fake_qpn_init(void)
+{
+	unsigned int first;
+
+	next_fake_qpn = mmap(NULL, sizeof(*next_fake_qpn), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (next_fake_qpn == MAP_FAILED || getrandom(&first, sizeof(first), 0) != sizeof(first))
+		abort();
+	*next_fake_qpn = first;
+}
+
 static inline uint32_t fake_qpn(void)
 {
-	uint32_t qpn;
-
-	if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
-		abort();
-	return 0x400000 | (qpn & 0x3fffff);
+	return 0x400000 | (atomic_fetch_add(next_fake_qpn, 1) & 0x3fffff);
 }
 
 static inline struct rdma_ep_conn_param conn_param(const void *data, size_t len)
