@@ -25,7 +25,7 @@ struct rdma_ep_net {
 static unsigned int rdma_ep_net_id;
 
 /* All namespaces, and the counters of those that are gone. */
-static DEFINE_SPINLOCK(rdma_ep_all_lock);
+static DEFINE_MUTEX(rdma_ep_all_lock);
 static LIST_HEAD(rdma_ep_all);
 static struct rdma_ep_stats rdma_ep_past;
 
@@ -73,10 +73,10 @@ static void rdma_ep_ns_release(struct kref *kref)
 {
 	struct rdma_ep_ns *ns = container_of(kref, struct rdma_ep_ns, kref);
 
-	spin_lock(&rdma_ep_all_lock);
+	mutex_lock(&rdma_ep_all_lock);
 	rdma_ep_stats_add(ns, &rdma_ep_past);
 	list_del(&ns->node);
-	spin_unlock(&rdma_ep_all_lock);
+	mutex_unlock(&rdma_ep_all_lock);
 
 	free_percpu(ns->stats);
 	kfree(ns);
@@ -89,24 +89,15 @@ void rdma_ep_ns_put(struct rdma_ep_ns *ns)
 
 static void rdma_ep_stats_add_all(struct rdma_ep_stats *sum)
 {
-	struct rdma_ep_ns *ns, *before = NULL;
+	struct rdma_ep_ns *ns;
 
-	spin_lock(&rdma_ep_all_lock);
+	mutex_lock(&rdma_ep_all_lock);
 	*sum = rdma_ep_past;
 	list_for_each_entry(ns, &rdma_ep_all, node) {
-		/* One that goes just now has been added, or will be. */
-		if (!kref_get_unless_zero(&ns->kref))
-			continue;
-		spin_unlock(&rdma_ep_all_lock);
 		rdma_ep_stats_add(ns, sum);
-		if (before)
-			rdma_ep_ns_put(before);
-		before = ns;
-		spin_lock(&rdma_ep_all_lock);
+		cond_resched();
 	}
-	spin_unlock(&rdma_ep_all_lock);
-	if (before)
-		rdma_ep_ns_put(before);
+	mutex_unlock(&rdma_ep_all_lock);
 }
 
 /* The counters of the caller's namespace, with a reference. */
@@ -121,7 +112,7 @@ struct rdma_ep_ns *rdma_ep_ns_get_current(void)
 /* That there is no event yet, or that a signal came, is no failure. */
 void rdma_ep_count_failure(struct rdma_ep_ctx *ctx, int err, u32 reason)
 {
-	if (err == -EAGAIN || err == -ERESTARTSYS || err == -EINTR)
+	if (err == -EAGAIN || err == -EINTR || err == -ERESTARTSYS || err == -ERESTARTNOINTR)
 		return;
 	this_cpu_inc(ctx->stats->count[RDMA_EP_COUNT_CALLS_FAILED]);
 	if (reason < RDMA_EP_REASONS)
@@ -233,9 +224,9 @@ static int __net_init rdma_ep_net_init(struct net *net)
 		kfree(ns);
 		return -ENOMEM;
 	}
-	spin_lock(&rdma_ep_all_lock);
+	mutex_lock(&rdma_ep_all_lock);
 	list_add_tail(&ns->node, &rdma_ep_all);
-	spin_unlock(&rdma_ep_all_lock);
+	mutex_unlock(&rdma_ep_all_lock);
 	/* It may be read at once. */
 	rn->ns = ns;
 	if (proc_create_net_single("rdma_ep", 0444, net->proc_net, rdma_ep_stats_show, NULL))
