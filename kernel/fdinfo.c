@@ -148,11 +148,13 @@ static void rdma_ep_show(struct seq_file *m, struct rdma_ep *ep)
 	struct rdma_ep_peek peek;
 	struct rdma_cm_id *id;
 
+	/* Over iWARP a call may have it for minutes. */
+	if (mutex_lock_interruptible(&ep->lock))
+		return;
 	rdma_ep_peek(ep, &peek);
 	seq_printf(m, "rdma_ep-endpoint:\t%u %s %s", ep->handle, rdma_ep_type_name(ep->qp_type),
 		   rdma_ep_state_symbol(READ_ONCE(ep->state)));
 
-	mutex_lock(&ep->lock);
 	id = ep->id;
 	if (id) {
 		rdma_lock_handler(id);
@@ -197,7 +199,7 @@ void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file)
 	rcu_read_lock();
 	xa_for_each(&ctx->eps, handle, ep) {
 		/* What does not fit is shown again, into a larger buffer. */
-		if (seq_has_overflowed(m))
+		if (seq_has_overflowed(m) || fatal_signal_pending(current))
 			break;
 		if (!kref_get_unless_zero(&ep->kref))
 			continue;
