@@ -173,9 +173,11 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 	if (ret) {
 		if (old_state == RDMA_EP_STATE_IDLE)
 			old_state = rdma_ep_settle(ep);
+		/* The source address is bound to by the way. */
+		if (!rdma_ep_device_ok(ep, ep->id))
+			old_state = RDMA_EP_STATE_FAILED;
 		ep->then_route = false;
 		rdma_ep_op_end(ep, old_state);
-		/* The source address is bound to by the way. */
 		if (src && (ret == -EADDRNOTAVAIL || ret == -EADDRINUSE || ret == -EACCES))
 			return rdma_ep_fail_bind(call, ep, ret, src);
 		rdma_ep_fail_resolve(call, ret);

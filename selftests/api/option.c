@@ -363,6 +363,21 @@ TEST_F(option, device_multicast)
 	err(EINVAL, rdma_join_multicast(p->client, sa(&addr), NULL));
 }
 
+/* Likewise if the resolution fails after the source has been bound to */
+TEST_F(option, device_of_source)
+{
+	struct sockaddr_storage src = my_addr(variant->family, 0);
+	struct sockaddr_storage dst = my_addr(variant->family == AF_INET ? AF_INET6 : AF_INET, 1);
+	struct pair *p = &self->pair;
+
+	not_on_stock("it has no such option");
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_UDP));
+	ok(set_device(p->client, other_device()));
+	err(EINVAL, rdma_resolve_addr(p->client, sa(&src), sa(&dst), RESOLVE_MS));
+	src = parse(variant->family == AF_INET ? "239.1.1.77" : "ff0e::77", 0);
+	err(EINVAL, rdma_join_multicast(p->client, sa(&src), NULL));
+}
+
 /* "One that listens on a wildcard address rejects requests" */
 TEST_F(option, device_listen)
 {
