@@ -64,7 +64,7 @@ bool rdma_ep_nonblock(struct rdma_ep *ep)
 	bool nonblock;
 
 	spin_lock(&ep->ctx->ev_lock);
-	nonblock = ep->channel && ep->channel->file->f_flags & O_NONBLOCK;
+	nonblock = ep->channel && ep->channel->file && ep->channel->file->f_flags & O_NONBLOCK;
 	spin_unlock(&ep->ctx->ev_lock);
 	return nonblock;
 }
@@ -158,13 +158,15 @@ static int rdma_ep_channel_close(struct inode *inode, struct file *file)
 {
 	struct rdma_ep_channel *channel = file->private_data;
 	struct rdma_ep_ctx *ctx = channel->ctx;
-	struct rdma_ep *ep, *next;
+	struct rdma_ep *ep;
 
 	spin_lock(&ctx->ev_lock);
-	channel->file = NULL;
+	channel->file = NULL; /* nobody comes to it any more */
 	list_del(&channel->node);
-	list_for_each_entry_safe(ep, next, &channel->eps, channel_node)
+	while ((ep = list_first_entry_or_null(&channel->eps, struct rdma_ep, channel_node))) {
 		rdma_ep_set_channel(ep, NULL);
+		cond_resched_lock(&ctx->ev_lock);
+	}
 	spin_unlock(&ctx->ev_lock);
 
 	rdma_ep_count(ctx, RDMA_EP_COUNT_CHANNEL_CLOSED);
@@ -284,6 +286,17 @@ bool rdma_ep_channel_attached(struct file *file)
 	return READ_ONCE(channel->num_eps);
 }
 
+/* RDMA_EP_F_NEW_CHANNEL goes without a channel. */
+int rdma_ep_check_new_channel(struct rdma_ep_call *call, int fd)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+
+	if (hdr->flags & RDMA_EP_F_NEW_CHANNEL && fd != -1)
+		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_CHANNEL,
+				    "a channel is given, and a new one asked for");
+	return 0;
+}
+
 /**
  * rdma_ep_want_channel - find, or make, the channel that a call asks for
  * @call: the call; RDMA_EP_F_NEW_CHANNEL among its flags asks for a new one
@@ -296,14 +309,14 @@ bool rdma_ep_channel_attached(struct file *file)
 int rdma_ep_want_channel(struct rdma_ep_call *call, struct rdma_ep_new_channel *want, int fd)
 {
 	struct rdma_ep_hdr *hdr = call->cmd;
+	int ret;
 
 	*want = (struct rdma_ep_new_channel){ .fd = fd };
-	if (hdr->flags & RDMA_EP_F_NEW_CHANNEL) {
-		if (fd != -1)
-			return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_CHANNEL,
-					    "a channel is given, and a new one asked for");
+	ret = rdma_ep_check_new_channel(call, fd);
+	if (ret)
+		return ret;
+	if (hdr->flags & RDMA_EP_F_NEW_CHANNEL)
 		return rdma_ep_channel_open(call->ctx, O_CLOEXEC, want);
-	}
 	if (fd == -1)
 		return 0;
 	return rdma_ep_channel_find(call, want, fd);

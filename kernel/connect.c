@@ -353,45 +353,55 @@ int rdma_ep_reject(struct rdma_ep_call *call)
 }
 
 /*
+ * What a disconnect means in this state: an error, or 0 and whether to @send it.
  * Only from a connection that stands will an event come. rdma_cm answers a
  * disconnect that is not needed with EINVAL, or not at all.
  */
-static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
+static int rdma_ep_disconnect_begin(struct rdma_ep *ep, bool wait, bool *send)
 {
-	struct rdma_ep_hdr *hdr = call->cmd;
-	bool send = false;
-	int ret = 0;
+	lockdep_assert_held(&ep->ctx->ev_lock);
 
-	spin_lock(&ep->ctx->ev_lock);
+	*send = false;
 	switch (ep->state) {
 	case RDMA_EP_STATE_CONNECTED:
-		send = !ep->disconnecting;
+		*send = !ep->disconnecting;
 		/* Set first: the event may come before rdma_disconnect() returns. */
 		ep->disconnecting = ep->qp_type != IB_QPT_UD;
-		if (send && ep->disconnecting)
+		if (*send && ep->disconnecting)
 			rdma_ep_disconnect_begun(ep);
-		ep->disconnected = true;
-		break;
+		ep->disconnect_called = true;
+		return 0;
 	case RDMA_EP_STATE_ACCEPTING:
+		/* Before a disconnect iw_cm waits for the peer, and no signal ends that. */
+		*send = ep->id && !rdma_cap_iw_cm(ep->id->device, ep->id->port_num);
+		return 0;
 	case RDMA_EP_STATE_RESPONDED:
-		send = true;
-		break;
+		*send = true;
+		return 0;
 	case RDMA_EP_STATE_DISCONNECTED:
 		/* If the peer went first, it waits for the reply that this sends. */
-		send = !ep->disconnected;
-		ep->disconnected = true;
-		break;
+		*send = !ep->disconnect_called;
+		ep->disconnect_called = true;
+		return 0;
 	case RDMA_EP_STATE_CONNECTING:
 	case RDMA_EP_STATE_REQUESTED:
 		/* No error with rdma_ucm, and nothing is sent: no event would come. */
-		if (hdr->flags & RDMA_EP_F_WAIT)
-			ret = -EINVAL;
-		break;
+		return wait ? -EINVAL : 0;
 	case RDMA_EP_STATE_FAILED:
-		break;
+		return 0;
 	default:
-		ret = -EINVAL;
+		return -EINVAL;
 	}
+}
+
+static int rdma_ep_disconnect_locked(struct rdma_ep_call *call, struct rdma_ep *ep)
+{
+	struct rdma_ep_hdr *hdr = call->cmd;
+	bool send;
+	int ret;
+
+	spin_lock(&ep->ctx->ev_lock);
+	ret = rdma_ep_disconnect_begin(ep, hdr->flags & RDMA_EP_F_WAIT, &send);
 	spin_unlock(&ep->ctx->ev_lock);
 
 	if (!ep->id && ep->state == RDMA_EP_STATE_REMOVED)

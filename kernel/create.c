@@ -108,7 +108,12 @@ unwant:
 	return ret;
 }
 
-/* Is this the call for an endpoint that was published when a signal came? */
+/*
+ * Is this the call for an endpoint that was published when a signal came? Others
+ * are seen by nobody before the answer: to show one is to publish it, to undo it is
+ * to tear it down. This one anybody may have found and destroyed meanwhile: to show
+ * it is to point it at its channel, and who undoes it has to win the right to.
+ */
 static bool rdma_ep_create_resumes(const struct rdma_ep_create_ep *cmd)
 {
 	return cmd->hdr.flags & RDMA_EP_F_RESUME;

@@ -4,14 +4,10 @@
  * handle until one thread wins the right to tear it down. A handle is free
  * again only when nothing of its endpoint is left in the context.
  */
-#include <linux/completion.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
-#include <rdma/ib_cache.h>
 
 #include "private.h"
 #include "trace.h"
@@ -47,10 +43,18 @@ static void rdma_ep_close_id_on(struct workqueue_struct *wq, struct rdma_ep *ep)
 		rdma_ep_put(ep);
 }
 
-/* Destroy its rdma_cm_id, where one may not wait for that. */
+/* Destroy its rdma_cm_id in the background. */
 void rdma_ep_close_id_later(struct rdma_ep *ep)
 {
-	rdma_ep_close_id_on(rdma_ep_wq, ep);
+	rdma_ep_close_id_on(rdma_ep_destroy_wq, ep);
+}
+
+/* Likewise, where a device's removal waits for it, and for nobody's other ids. */
+void rdma_ep_close_id_removed(struct rdma_ep *ep)
+{
+	if (cancel_work(&ep->close_work))
+		rdma_ep_put(ep);
+	rdma_ep_close_id_on(rdma_ep_removal_wq, ep);
 }
 
 /**
@@ -236,15 +240,14 @@ void rdma_ep_close_id(struct rdma_ep *ep)
 	rdma_destroy_id(id);
 }
 
-/* No more events: those there are go to @list, threads that wait are woken. */
-static void rdma_ep_silence(struct rdma_ep *ep, struct list_head *list)
+/* It is to go: no more events, and threads that wait at it are woken. */
+static void rdma_ep_mute_locked(struct rdma_ep *ep)
 {
-	spin_lock(&ep->ctx->ev_lock);
+	lockdep_assert_held(&ep->ctx->ev_lock);
+
 	ep->dead = true;
 	rdma_ep_set_channel(ep, NULL);
-	list_splice_tail_init(&ep->events, list);
 	wake_up_all(&ep->wq);
-	spin_unlock(&ep->ctx->ev_lock);
 }
 
 /**
@@ -253,7 +256,8 @@ static void rdma_ep_silence(struct rdma_ep *ep, struct list_head *list)
  *	dropped
  *
  * Requests that nobody has read are rejected by the way. When it returns, the
- * rdma_cm_id is gone, and with it what rdma_cm did for it.
+ * rdma_cm_id is gone, and with it what rdma_cm did for it; after the removal of
+ * its device it may be about to go in rdma_ep_removal_wq, and tells nothing more.
  *
  * Return: how many events nobody has read.
  */
@@ -263,7 +267,12 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep)
 	unsigned int discarded = 0;
 	LIST_HEAD(events);
 
-	rdma_ep_silence(ep, &events);
+	spin_lock(&ep->ctx->ev_lock);
+	if (!ep->dead)
+		rdma_ep_mute_locked(ep);
+	list_splice_init(&ep->events, &events);
+	spin_unlock(&ep->ctx->ev_lock);
+
 	rdma_ep_close_id(ep);
 	rdma_ep_deadline_free(ep);
 	if (cancel_work_sync(&ep->close_work))
@@ -294,9 +303,7 @@ static bool rdma_ep_claim(struct rdma_ep *ep)
 	if (!rdma_ep_unpublish(ep))
 		return false;
 	spin_lock(&ep->ctx->ev_lock);
-	ep->dead = true;
-	rdma_ep_set_channel(ep, NULL);
-	wake_up_all(&ep->wq);
+	rdma_ep_mute_locked(ep);
 	spin_unlock(&ep->ctx->ev_lock);
 	return true;
 }
@@ -310,12 +317,12 @@ static bool rdma_ep_claim_one(struct rdma_ep *ep, struct list_head *list)
 	if (!rdma_ep_claim(ep))
 		return false;
 	list_add_tail(&ep->channel_node, list);
-	rdma_ep_close_id_on(rdma_ep_destroy_wq, ep);
+	rdma_ep_close_id_later(ep);
 	return true;
 }
 
 /* Returns how many of their events nobody has read. */
-static unsigned int rdma_ep_teardown_all(struct list_head *list)
+unsigned int rdma_ep_teardown_all(struct list_head *list)
 {
 	struct rdma_ep *ep, *next;
 	unsigned int discarded = 0;
@@ -325,144 +332,6 @@ static unsigned int rdma_ep_teardown_all(struct list_head *list)
 		discarded += rdma_ep_teardown(ep);
 	}
 	return discarded;
-}
-
-/*
- * rdma_destroy_id() waits until the device has sent what ib_cm gave it. One whose
- * link has gone may keep it for ever. Nobody waits longer than this; what is left
- * is torn down behind his back.
- */
-#define RDMA_EP_DESTROY_S rdma_ep_test_patience(10)
-
-/**
- * struct rdma_ep_remains - endpoints that are torn down by a work item
- * @kref: held by the work, and by who waits for it
- * @work: tears them down
- * @eps: as rdma_ep_claim() has left them, by their channel_node
- * @discarded: how many of their events nobody has read, once it is @done
- * @done: they are gone
- */
-struct rdma_ep_remains {
-	struct kref kref;
-	struct work_struct work;
-	struct list_head eps;
-	unsigned int discarded;
-	struct completion done;
-};
-
-static void rdma_ep_remains_release(struct kref *kref)
-{
-	kfree(container_of(kref, struct rdma_ep_remains, kref));
-}
-
-static void rdma_ep_remains_work(struct work_struct *work)
-{
-	struct rdma_ep_remains *remains = container_of(work, struct rdma_ep_remains, work);
-
-	remains->discarded = rdma_ep_teardown_all(&remains->eps);
-	complete(&remains->done);
-	kref_put(&remains->kref, rdma_ep_remains_release);
-}
-
-static struct rdma_ep_remains *rdma_ep_remains_alloc(void)
-{
-	struct rdma_ep_remains *remains = kmalloc(sizeof(*remains), GFP_KERNEL_ACCOUNT);
-
-	if (!remains)
-		return NULL;
-	kref_init(&remains->kref);
-	INIT_WORK(&remains->work, rdma_ep_remains_work);
-	INIT_LIST_HEAD(&remains->eps);
-	init_completion(&remains->done);
-	return remains;
-}
-
-/* Threads for what would wait in the queue: how many there are, and may be */
-static atomic_t rdma_ep_remains_threads;
-#define RDMA_EP_REMAINS_THREADS 64
-
-static int rdma_ep_remains_thread(void *arg)
-{
-	struct rdma_ep_remains *remains = arg;
-
-	rdma_ep_remains_work(&remains->work);
-	atomic_dec(&rdma_ep_remains_threads);
-	module_put_and_kthread_exit(0);
-}
-
-static bool rdma_ep_remains_run(struct rdma_ep_remains *remains)
-{
-	if (!atomic_add_unless(&rdma_ep_remains_threads, 1, RDMA_EP_REMAINS_THREADS))
-		return false;
-	__module_get(THIS_MODULE);
-	if (!IS_ERR(kthread_run(rdma_ep_remains_thread, remains, "rdma_ep_destroy")))
-		return true;
-	module_put(THIS_MODULE);
-	atomic_dec(&rdma_ep_remains_threads);
-	return false;
-}
-
-/*
- * The work items of others, who have very many endpoints or a device that keeps
- * all of theirs, may be first: then a thread does it.
- */
-static bool rdma_ep_remains_wait(struct rdma_ep_remains *remains)
-{
-	if (wait_for_completion_timeout(&remains->done, HZ))
-		return true;
-	if (cancel_work(&remains->work) && !rdma_ep_remains_run(remains))
-		queue_work(rdma_ep_destroy_wq, &remains->work);
-	return wait_for_completion_timeout(&remains->done, RDMA_EP_DESTROY_S * HZ);
-}
-
-/*
- * Tear them down, and wait for that if @wait. Returns how many events nobody has
- * read, 0 if that is not known yet.
- */
-static unsigned int rdma_ep_remains_finish(struct rdma_ep_remains *remains, bool wait)
-{
-	unsigned int discarded = 0;
-
-	if (!list_empty(&remains->eps)) {
-		kref_get(&remains->kref); /* the work's */
-		queue_work(rdma_ep_destroy_wq, &remains->work);
-		if (wait && rdma_ep_remains_wait(remains))
-			discarded = remains->discarded;
-	}
-	kref_put(&remains->kref, rdma_ep_remains_release);
-	return discarded;
-}
-
-static bool rdma_ep_port_is_down(struct rdma_ep *ep)
-{
-	enum ib_port_state state = IB_PORT_ACTIVE;
-
-	mutex_lock(&ep->lock);
-	if (ep->id && ep->id->device)
-		ib_get_cached_port_state(ep->id->device, ep->id->port_num, &state);
-	mutex_unlock(&ep->lock);
-	return state != IB_PORT_ACTIVE;
-}
-
-/* May ib_cm wait for the device to send what it was given, or will be? */
-static bool rdma_ep_may_linger(struct rdma_ep *ep)
-{
-	switch (READ_ONCE(ep->state)) {
-	case RDMA_EP_STATE_REQUESTED:
-	case RDMA_EP_STATE_CONNECTING:
-	case RDMA_EP_STATE_RESPONDED:
-	case RDMA_EP_STATE_ACCEPTING:
-	case RDMA_EP_STATE_CONNECTED:
-	case RDMA_EP_STATE_FAILED:
-	case RDMA_EP_STATE_REMOVED: /* the work item may be waiting */
-		return true;
-	case RDMA_EP_STATE_LISTENING:
-		return READ_ONCE(ep->requests);
-	case RDMA_EP_STATE_DISCONNECTED:
-		return READ_ONCE(ep->given_up) || rdma_ep_port_is_down(ep);
-	default:
-		return false;
-	}
 }
 
 /**
@@ -516,22 +385,22 @@ static int rdma_ep_destroyed(struct rdma_ep_call *call, struct rdma_ep *ep, int 
 }
 
 /* Returns how many of its events nobody has read, 0 if that is not known yet. */
-static unsigned int rdma_ep_destroy_lingering(struct rdma_ep *ep)
+static unsigned int rdma_ep_destroy_lingering(struct rdma_ep *ep, bool wait)
 {
 	struct rdma_ep_remains *remains = rdma_ep_remains_alloc();
 
 	if (!remains)
 		return rdma_ep_teardown(ep);
 	list_add(&ep->channel_node, &remains->eps);
-	return rdma_ep_remains_finish(remains, true);
+	return rdma_ep_remains_finish(remains, wait);
 }
 
 int rdma_ep_destroy(struct rdma_ep_call *call)
 {
 	struct rdma_ep_destroy *cmd = call->cmd;
 	struct rdma_ep *ep;
+	bool lingered, linger;
 	int discarded, ret;
-	bool linger;
 
 	if (cmd->num_fds > RDMA_EP_DESTROY_FDS)
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_VALUE,
@@ -540,8 +409,8 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 	ep = rdma_ep_get(call, cmd->ep);
 	if (IS_ERR(ep))
 		return PTR_ERR(ep);
-	linger = rdma_ep_may_linger(ep);
-	if (linger && call->no_block) {
+	lingered = rdma_ep_may_linger(ep);
+	if (lingered && call->no_block) {
 		call->blocks = true;
 		ret = -EAGAIN;
 		goto put;
@@ -551,12 +420,16 @@ int rdma_ep_destroy(struct rdma_ep_call *call)
 				   "endpoint %u is being destroyed already", cmd->ep);
 		goto put;
 	}
+	/* A connect may have begun just before. From now on none can. */
+	linger = rdma_ep_may_linger(ep);
 	if (call->async && !linger) {
 		call->wait_ep = ep;
 		call->done = rdma_ep_destroyed;
 		return -EIOCBQUEUED;
 	}
-	discarded = linger ? rdma_ep_destroy_lingering(ep) : rdma_ep_teardown(ep);
+	/* io_uring would have given it to a worker if that had been seen in time. */
+	discarded = linger ? rdma_ep_destroy_lingering(ep, lingered || !call->async) :
+			     rdma_ep_teardown(ep);
 	ret = rdma_ep_destroyed(call, ep, discarded, NULL);
 put:
 	rdma_ep_put(ep);

@@ -128,6 +128,7 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 			this_cpu_inc(ep->ctx->stats->events[type]);
 			ev->type = type;
 			ev->time_ns = ktime_get_ns();
+			trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, ev->status);
 		}
 		/* Nobody is told, but what was under way may have ended. */
 		wake_up_all(&ep->wq);
@@ -135,6 +136,7 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	}
 	ev->type = type;
 	ev->status = status;
+	ev->stale = false;
 	ev->time_ns = ktime_get_ns();
 	list_add_tail(&ev->ep_node, &ep->events);
 	this_cpu_inc(ep->ctx->stats->events[type]);

@@ -217,7 +217,7 @@ static bool rdma_ep_is_over(const struct rdma_ep *ep)
  * Note what an event means for the endpoint. False if there is nothing to
  * report: each attempt to connect has one end.
  */
-static bool rdma_ep_claim(struct rdma_ep *ep, struct rdma_cm_id *id, struct rdma_cm_event *event)
+static bool rdma_ep_note(struct rdma_ep *ep, struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	u8 state = ep->state;
 
@@ -270,7 +270,7 @@ static void rdma_ep_handle_completion(struct rdma_ep *ep, struct rdma_cm_id *id,
 		rdma_ep_fill(more, id, event);
 
 	spin_lock(&ep->ctx->ev_lock);
-	if (rdma_ep_claim(ep, id, event) && !ep->dead) {
+	if (rdma_ep_note(ep, id, event) && !ep->dead) {
 		if (more)
 			rdma_ep_event_queue(&more->ev, event->event, event->status);
 		else
@@ -291,20 +291,18 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *eve
 
 	spin_lock(&ep->ctx->ev_lock);
 	if (removed || event->event == RDMA_CM_EVENT_DISCONNECTED) {
-		/* ib_cm may try longer than rdma_ep_give_up_disconnect() waits for it. */
-		told = !removed && ep->state == RDMA_EP_STATE_DISCONNECTED;
+		/* ib_cm may try longer than overdue.c waits for it. */
+		told = !removed && rdma_ep_is_over(ep);
 		ep->disconnecting = false;
-		rdma_ep_set_state(ep, removed ? RDMA_EP_STATE_REMOVED : RDMA_EP_STATE_DISCONNECTED);
+		if (!told)
+			rdma_ep_set_state(ep, removed ? RDMA_EP_STATE_REMOVED :
+							RDMA_EP_STATE_DISCONNECTED);
 		/* Whatever was under way has ended with this. */
 		swap(op_event, ep->op_event);
 		ep->op = RDMA_EP_OP_NONE;
 	}
-	if (removed) {
-		/* Who tears it down may stand behind others, for whom no removal waits. */
-		if (cancel_work(&ep->close_work))
-			rdma_ep_put(ep);
-		rdma_ep_close_id_later(ep);
-	}
+	if (removed)
+		rdma_ep_close_id_removed(ep);
 	if (!ep->dead && !told)
 		rdma_ep_event_queue_slot(ep, event->event, event->status);
 	spin_unlock(&ep->ctx->ev_lock);

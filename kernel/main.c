@@ -35,12 +35,12 @@ module_param_named(max_backlog, rdma_ep_max_backlog, uint, 0644);
 MODULE_PARM_DESC(max_backlog, "Unread connection requests of one listener, at most");
 
 /*
- * Destroys ids that one may not wait for: of removed devices, of connects given up.
- * Whoever can fill a queue with ids that never go must not be on this one.
+ * Destroys the ids of removed devices: the removal waits for them. Nothing else is
+ * on it, since a device that is there may keep ids for ever and would fill it.
  */
-struct workqueue_struct *rdma_ep_wq;
+struct workqueue_struct *rdma_ep_removal_wq;
 
-/* Destroys endpoints; who waits for one can do without it. */
+/* Destroys endpoints, and ids given up; who waits for one can do without it. */
 struct workqueue_struct *rdma_ep_destroy_wq;
 
 /* Destroys the endpoint of a request of io_uring that need not wait long for it. */
@@ -129,11 +129,14 @@ static struct miscdevice rdma_ep_misc = {
 	.fops = &rdma_ep_fops,
 };
 
-/* In this order: work on one queues work on the next, or cancels its timers. */
+/*
+ * In this order. Once rdma_ep_destroy_wq has run empty no endpoint is left, and
+ * nobody but those would queue anything on the rest.
+ */
 static struct workqueue_struct **const rdma_ep_wqs[] = {
 	&rdma_ep_uring_wq,
 	&rdma_ep_destroy_wq,
-	&rdma_ep_wq,
+	&rdma_ep_removal_wq,
 	&rdma_ep_timer_wq,
 };
 
@@ -158,9 +161,9 @@ static int rdma_ep_alloc_wqs(void)
 {
 	rdma_ep_uring_wq = alloc_workqueue("rdma_ep_uring", WQ_UNBOUND, 0);
 	rdma_ep_destroy_wq = alloc_workqueue("rdma_ep_destroy", WQ_UNBOUND, 0);
-	rdma_ep_wq = alloc_workqueue("rdma_ep", WQ_UNBOUND, 0);
+	rdma_ep_removal_wq = alloc_workqueue("rdma_ep_removal", WQ_UNBOUND, 0);
 	rdma_ep_timer_wq = alloc_workqueue("rdma_ep_timer", WQ_UNBOUND, 0);
-	if (rdma_ep_uring_wq && rdma_ep_destroy_wq && rdma_ep_wq && rdma_ep_timer_wq)
+	if (rdma_ep_uring_wq && rdma_ep_destroy_wq && rdma_ep_removal_wq && rdma_ep_timer_wq)
 		return 0;
 	rdma_ep_destroy_wqs();
 	return -ENOMEM;

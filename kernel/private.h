@@ -130,6 +130,7 @@ struct rdma_ep_channel {
  * @type: as in &struct rdma_ep_record
  * @more: this is a struct rdma_ep_event_more, to be freed when it is read.
  *	Otherwise it is one of an endpoint's slots: see rdma_ep_event_slot().
+ * @stale: it happened before the operation that was begun last (ev_lock)
  */
 struct rdma_ep_event {
 	struct list_head channel_node;
@@ -139,6 +140,7 @@ struct rdma_ep_event {
 	s32 status;
 	u8 type;
 	bool more;
+	bool stale;
 };
 
 /**
@@ -259,7 +261,7 @@ struct rdma_ep_options {
  * @then_route: go on to route resolution by ourselves. Set before the
  *	operation starts, and the handler's from then on.
  * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
- * @disconnected: rdma_disconnect() was called (ev_lock)
+ * @disconnect_called: rdma_disconnect() was called (ev_lock)
  * @given_up: nothing was heard of the disconnect (ev_lock)
  * @route_timeout_ms: for @then_route, likewise
  * @born_s: when it was made, in s of CLOCK_MONOTONIC
@@ -300,7 +302,7 @@ struct rdma_ep {
 	bool dead;
 	bool then_route;
 	bool disconnecting;
-	bool disconnected;
+	bool disconnect_called;
 	bool given_up;
 	u32 route_timeout_ms;
 	u32 born_s;
@@ -426,7 +428,23 @@ struct rdma_ep_new_channel {
 	int fd;
 };
 
-extern struct workqueue_struct *rdma_ep_wq;
+/**
+ * struct rdma_ep_remains - endpoints that are torn down by a work item
+ * @kref: held by the work, and by who waits for it
+ * @work: tears them down
+ * @eps: as rdma_ep_claim() has left them, by their channel_node
+ * @discarded: how many of their events nobody has read, once it is @done
+ * @done: they are gone
+ */
+struct rdma_ep_remains {
+	struct kref kref;
+	struct work_struct work;
+	struct list_head eps;
+	unsigned int discarded;
+	struct completion done;
+};
+
+extern struct workqueue_struct *rdma_ep_removal_wq;
 extern struct workqueue_struct *rdma_ep_destroy_wq;
 extern struct workqueue_struct *rdma_ep_uring_wq;
 extern struct workqueue_struct *rdma_ep_timer_wq;
@@ -487,6 +505,8 @@ unsigned int rdma_ep_teardown(struct rdma_ep *ep);
 void rdma_ep_close_all(struct rdma_ep_ctx *ctx);
 void rdma_ep_close_id(struct rdma_ep *ep);
 void rdma_ep_close_id_later(struct rdma_ep *ep);
+void rdma_ep_close_id_removed(struct rdma_ep *ep);
+unsigned int rdma_ep_teardown_all(struct list_head *list);
 int rdma_ep_destroy(struct rdma_ep_call *call);
 int rdma_ep_destroy_many(struct rdma_ep_call *call);
 int rdma_ep_attach(struct rdma_ep_call *call);
@@ -501,6 +521,7 @@ void rdma_ep_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* channel.c */
 int rdma_ep_check_channel(struct rdma_ep_call *call, int fd);
+int rdma_ep_check_new_channel(struct rdma_ep_call *call, int fd);
 int rdma_ep_want_channel(struct rdma_ep_call *call, struct rdma_ep_new_channel *want, int fd);
 void rdma_ep_unwant_channel(struct rdma_ep_new_channel *want);
 void rdma_ep_keep_channel(struct rdma_ep_new_channel *want);
@@ -557,6 +578,11 @@ int rdma_ep_record_answer(struct rdma_ep_call *call, struct rdma_ep *ep, u32 par
 unsigned int rdma_ep_max_data(struct rdma_cm_id *id, enum rdma_ep_op op);
 int rdma_ep_query(struct rdma_ep_call *call);
 int rdma_ep_init_qp_attr(struct rdma_ep_call *call);
+
+/* remains.c */
+struct rdma_ep_remains *rdma_ep_remains_alloc(void);
+unsigned int rdma_ep_remains_finish(struct rdma_ep_remains *remains, bool wait);
+bool rdma_ep_may_linger(struct rdma_ep *ep);
 
 /* resolve.c */
 struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr *addr,

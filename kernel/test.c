@@ -258,7 +258,8 @@ static long rdma_ep_test_count(void __user *uarg)
  */
 long rdma_ep_test_ioctl(struct rdma_ep_ctx *ctx, unsigned int cmd, void __user *uarg)
 {
-	struct rdma_ep_call call = { .ctx = ctx };
+	struct rdma_ep_hdr hdr = {}; /* of a command that does not wait */
+	struct rdma_ep_call call = { .ctx = ctx, .cmd = &hdr };
 	union {
 		u32 ep;
 		struct rdma_ep_test_event event;

@@ -28,7 +28,10 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	bool connects = op == RDMA_EP_OP_CONNECT || op == RDMA_EP_OP_ACCEPT;
 	struct rdma_ep_event_more *more;
 	struct rdma_ep_conn *conn = NULL;
+	struct rdma_ep_hdr *hdr = call->cmd;
+	struct rdma_ep_event *ev;
 	int ret = 0;
+	bool alone;
 
 	lockdep_assert_held(&ep->lock);
 
@@ -52,11 +55,15 @@ int rdma_ep_op_begin(struct rdma_ep_call *call, struct rdma_ep *ep, enum rdma_ep
 	} else if (!(from & BIT(ep->state))) {
 		ret = rdma_ep_fail_state(call, ep, what);
 	} else {
+		/* What others wait for may have come, and they not have taken it yet. */
+		alone = ep->waiters == !!(hdr->flags & RDMA_EP_F_WAIT);
 		ep->op = op;
 		swap(more, ep->op_event);
 		if (conn)
 			swap(conn, ep->conn);
 		rdma_ep_set_state(ep, to);
+		list_for_each_entry(ev, &ep->events, ep_node)
+			ev->stale |= alone;
 	}
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_ep_event_unalloc(more);
@@ -82,7 +89,7 @@ void rdma_ep_op_end(struct rdma_ep *ep, u8 state)
 	rdma_ep_event_unalloc(more);
 }
 
-/* From now on this thread waits at the endpoint for events of @types. */
+/* From now on a thread, or a request of io_uring, waits at the endpoint for @types. */
 void rdma_ep_wait_begin(struct rdma_ep *ep, u32 types)
 {
 	spin_lock(&ep->ctx->ev_lock);
@@ -119,7 +126,8 @@ static int rdma_ep_wait_none(struct rdma_ep *ep, u32 types)
 /**
  * rdma_ep_wait_take - take an event, if there is one
  * @ep: the endpoint
- * @types: bits of enum rdma_ep_event_type
+ * @types: bits of enum rdma_ep_event_type. Of all but RDMA_EP_COMPLETES_ANY only
+ *	those count that have come since the last operation was begun.
  * @t: receives the first event of @types; NULL only to see whether there is one
  * @wait: if the event may yet come, is added to rdma_ep::wq; or NULL. Who
  *	wakes it holds ev_lock, so nothing is missed.
@@ -135,7 +143,7 @@ int rdma_ep_wait_take(struct rdma_ep *ep, u32 types, struct rdma_ep_taken *t,
 	spin_lock(&ep->ctx->ev_lock);
 	ret = rdma_ep_wait_none(ep, types);
 	list_for_each_entry(ev, &ep->events, ep_node) {
-		if (!(types & BIT(ev->type)))
+		if (!(types & BIT(ev->type)) || (ev->stale && types != RDMA_EP_COMPLETES_ANY))
 			continue;
 		if (t)
 			rdma_ep_event_take(ev, t);
@@ -357,9 +365,9 @@ int rdma_ep_wait(struct rdma_ep_call *call)
 	struct rdma_ep *ep;
 	int ret;
 
-	if (cmd->hdr.flags & RDMA_EP_F_NEW_CHANNEL && cmd->child_channel != -1)
-		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_CHANNEL,
-				    "a channel is given, and a new one asked for");
+	ret = rdma_ep_check_new_channel(call, cmd->child_channel);
+	if (ret)
+		return ret;
 	ret = rdma_ep_record_check(call, cmd->record_uptr, cmd->record_len);
 	if (ret)
 		return ret;

@@ -476,6 +476,7 @@ struct rdma_ep_conn_param {
 /* Features, in rdma_ep_get_info.out_features */
 #define RDMA_EP_FEATURE_IB_SERVICE	(1 << 0) /* service records */
 #define RDMA_EP_FEATURE_NODE_TYPE	(1 << 1) /* restriction to a node type */
+/* 1 << 2 is reserved. */
 #define RDMA_EP_FEATURE_URING		(1 << 3) /* calls through io_uring */
 
 /**
