@@ -474,6 +474,7 @@ int rdma_ep_disconnect(struct rdma_ep_call *call)
  * destroy gets in between, nobody does, and rdma_destroy_id() waits for the
  * REP to have been sent in vain, for more than a minute. So nobody gets in
  * between: the endpoint stays locked until the work has run, and has reported.
+ * The peer can, by a reject or a disconnect: rdma_ep::lingers.
  */
 static int rdma_ep_notify_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u32 event)
 {
@@ -489,9 +490,13 @@ static int rdma_ep_notify_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 				    "there is no alternate path to migrate to");
 
 	ret = rdma_notify(ep->id, event);
-	if (!ret && event == IB_EVENT_COMM_EST)
-		wait_event_timeout(ep->wq, READ_ONCE(ep->op) != RDMA_EP_OP_ACCEPT, HZ);
-	return ret;
+	if (ret || event != IB_EVENT_COMM_EST)
+		return ret;
+	spin_lock(&ep->ctx->ev_lock);
+	ep->lingers = true;
+	spin_unlock(&ep->ctx->ev_lock);
+	wait_event_timeout(ep->wq, READ_ONCE(ep->op) != RDMA_EP_OP_ACCEPT, HZ);
+	return 0;
 }
 
 int rdma_ep_notify(struct rdma_ep_call *call)

@@ -4,6 +4,7 @@
  * handle until one thread wins the right to tear it down. A handle is free
  * again only when nothing of its endpoint is left in the context.
  */
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -225,6 +226,24 @@ bool rdma_ep_unpublish(struct rdma_ep *ep)
 	return xa_cmpxchg(&ep->ctx->eps, ep->handle, ep, XA_ZERO_ENTRY, 0) == ep;
 }
 
+/*
+ * rdma_cm tells of a removal, drops the id's handler lock, and only then gives up
+ * its query for a route, for which it looks at the id's device. A destroyed id has
+ * none. In between it does not sleep.
+ */
+static void rdma_ep_await_removal(struct rdma_ep *ep, struct rdma_cm_id *id)
+{
+	bool query;
+
+	rdma_lock_handler(id);
+	spin_lock(&ep->ctx->ev_lock);
+	query = ep->query_removed;
+	spin_unlock(&ep->ctx->ev_lock);
+	rdma_unlock_handler(id);
+	if (query)
+		synchronize_rcu_tasks();
+}
+
 /* Destroy the rdma_cm_id, with no lock held that its handler might wait for. */
 void rdma_ep_close_id(struct rdma_ep *ep)
 {
@@ -237,6 +256,8 @@ void rdma_ep_close_id(struct rdma_ep *ep)
 	if (!id)
 		return;
 	rdma_ep_test_stall();
+	if (READ_ONCE(ep->state) == RDMA_EP_STATE_REMOVED)
+		rdma_ep_await_removal(ep, id);
 	rdma_destroy_id(id);
 }
 

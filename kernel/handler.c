@@ -294,6 +294,7 @@ static void rdma_ep_handle_unasked(struct rdma_ep *ep, struct rdma_cm_event *eve
 		/* ib_cm may try longer than overdue.c waits for it. */
 		told = !removed && rdma_ep_is_over(ep);
 		ep->disconnecting = false;
+		ep->query_removed = removed && ep->state == RDMA_EP_STATE_RESOLVING_ROUTE;
 		if (!told)
 			rdma_ep_set_state(ep, removed ? RDMA_EP_STATE_REMOVED :
 							RDMA_EP_STATE_DISCONNECTED);

@@ -160,7 +160,7 @@ static void rdma_ep_give_up_disconnect(struct rdma_ep *ep)
 	spin_lock(&ep->ctx->ev_lock);
 	if (ep->disconnecting && !ep->dead) {
 		ep->disconnecting = false;
-		ep->given_up = true;
+		ep->lingers = true;
 		rdma_ep_set_state(ep, RDMA_EP_STATE_DISCONNECTED);
 		rdma_ep_event_queue_slot(ep, RDMA_EP_EVENT_DISCONNECTED, -ETIMEDOUT);
 	}

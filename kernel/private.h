@@ -262,7 +262,9 @@ struct rdma_ep_options {
  *	operation starts, and the handler's from then on.
  * @disconnecting: a disconnect was sent, its event has not come (ev_lock)
  * @disconnect_called: rdma_disconnect() was called (ev_lock)
- * @given_up: nothing was heard of the disconnect (ev_lock)
+ * @lingers: ib_cm may still be sending when the connection has ended: the
+ *	disconnect of which nothing was heard, or the REP in spite of a notify (ev_lock)
+ * @query_removed: its device was removed while a route was asked for (ev_lock)
  * @route_timeout_ms: for @then_route, likewise
  * @born_s: when it was made, in s of CLOCK_MONOTONIC
  * @op_event: reserved for the completion of @op (ev_lock)
@@ -302,8 +304,9 @@ struct rdma_ep {
 	bool dead;
 	bool then_route;
 	bool disconnecting;
-	bool disconnect_called;
-	bool given_up;
+	bool disconnect_called : 1;
+	bool query_removed : 1;
+	bool lingers;
 	u32 route_timeout_ms;
 	u32 born_s;
 	struct rdma_ep_event_more *op_event;

@@ -142,7 +142,7 @@ bool rdma_ep_may_linger(struct rdma_ep *ep)
 	case RDMA_EP_STATE_LISTENING:
 		return READ_ONCE(ep->requests);
 	case RDMA_EP_STATE_DISCONNECTED:
-		return READ_ONCE(ep->given_up) || rdma_ep_port_is_down(ep);
+		return READ_ONCE(ep->lingers) || rdma_ep_port_is_down(ep);
 	default:
 		return false;
 	}

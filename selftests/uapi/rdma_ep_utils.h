@@ -1004,11 +1004,12 @@ static inline int count_objects(struct rdma_ep_test_count *count)
 }
 
 /*
- * A device may keep what ib_cm has given it, and with it an id and what comes
- * after that in the same close: soft-RoCE was seen to, under the load of
- * uapi_race, for minutes. Kernels from 6.10 on tell.
+ * ib_cm may keep an id for some 66 s when a notify and a reject or disconnect of
+ * the peer's meet, and with it what comes after that in the same close, or the
+ * device's removal: see Documentation/reliability.rst. Kernels from 6.10 on, and
+ * some before, tell.
  */
-static inline bool device_keeps(void)
+static inline bool ib_cm_keeps(void)
 {
 	static char log[1 << 20];
 	int len = klogctl(3, log, sizeof(log) - 1);
@@ -1062,8 +1063,8 @@ static inline void ctx_close(struct __test_metadata *_metadata,
 	EXPECT_EQ(ctx->before.pds, now.pds);
 	EXPECT_EQ(ctx->before.fds, now.fds);
 	EXPECT_EQ(0, count_objects(&objects));
-	if (memcmp(&objects, &ctx->objects, sizeof(objects)) && device_keeps()) {
-		printf("# the device keeps what ib_cm has given it: %u endpoints stay\n",
+	if (memcmp(&objects, &ctx->objects, sizeof(objects)) && ib_cm_keeps()) {
+		printf("# ib_cm keeps an id: %u endpoints stay\n",
 		       objects.endpoints);
 		return;
 	}

@@ -8,7 +8,8 @@
 #include "rdma_ep_utils.h"
 #include "rdma_link.h"
 
-#define PROMPT_MS	(15000 * slow())	/* on a slow machine; a hang takes for ever */
+/* on a slow machine; a hang takes for ever */
+#define PROMPT_MS	(15000 * slow() + (ib_cm_keeps() ? 70000 : 0))
 
 /* Until the new device can be used */
 static int add_device(struct rdma_link *dev)
