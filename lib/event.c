@@ -586,6 +586,18 @@ int rdmaep_event_finish(struct rdmaep_event *evt, struct rdmaep_id *ep,
 	return event_result(&evt->event);
 }
 
+/*
+ * No event has come. If the operation goes on, what the one before has ended with
+ * is over, as with librdmacm.
+ */
+static int wait_fail(struct rdmaep_event *evt, struct rdmaep_id *ep)
+{
+	if (errno == EAGAIN || errno == EINTR)
+		rdmaep_event_drop_current(&ep->id);
+	rdmaep_event_free(evt);
+	return -1;
+}
+
 /**
  * rdmaep_wait_begin() - prepare an operation that may wait
  * @wait: what the operation needs until rdmaep_wait_end()
@@ -627,10 +639,8 @@ int rdmaep_wait_end(struct rdmaep_wait *wait, struct rdmaep_id *ep, int ret)
 {
 	if (!wait->evt)
 		return ret;
-	if (ret) {
-		rdmaep_event_free(wait->evt);
-		return ret;
-	}
+	if (ret)
+		return wait_fail(wait->evt, ep);
 
 	rdmaep_record_read(&wait->rec);
 	return rdmaep_event_finish(wait->evt, ep, &wait->rec);
@@ -653,9 +663,7 @@ int rdmaep_wait_next(struct rdmaep_id *ep)
 	evt = rdmaep_event_alloc(ep);
 	if (!evt)
 		return -1;
-	if (rdmaep_ep_wait(ep, &cmd, &rec)) {
-		rdmaep_event_free(evt);
-		return -1;
-	}
+	if (rdmaep_ep_wait(ep, &cmd, &rec))
+		return wait_fail(evt, ep);
 	return rdmaep_event_finish(evt, ep, &rec);
 }

@@ -766,4 +766,23 @@ TEST_F(connect, connect_nonblocking)
 	p->client = NULL;
 }
 
+/* id->event is not that of an earlier operation then. */
+TEST_F(connect, connect_nonblocking_no_old_event)
+{
+	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_RC);
+	struct pair *p = &self->pair;
+
+	pair_listen(p);
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_TCP));
+	ok(rdma_resolve_addr(p->client, NULL, sa(&p->addr), RESOLVE_MS));
+	ok(rdma_resolve_route(p->client, RESOLVE_MS));
+	ok(rdma_create_qp(p->client, NULL, &attr));
+	EXPECT_NE(NULL, p->client->event);
+	ASSERT_EQ(0, fcntl(p->client->channel->fd, F_SETFL, O_NONBLOCK));
+	err(EAGAIN, rdma_connect(p->client, NULL));
+	EXPECT_EQ(NULL, p->client->event);
+	rdma_destroy_ep(p->client);
+	p->client = NULL;
+}
+
 TEST_HARNESS_MAIN
