@@ -72,9 +72,13 @@ static int set_param(struct rdmaep_id *ep, struct rdma_ep_conn_param *dst,
 	if (qp) {
 		dst->qp_num = qp->qp_num;
 		dst->srq = !!qp->srq;
-	} else if (src) {
-		dst->qp_num = src->qp_num;
-		dst->srq = src->srq;
+	} else {
+		/* What the peer may do to a QP that is made later depends on these. */
+		ep->attr_parts &= ~RDMA_EP_REC_INIT;
+		if (src) {
+			dst->qp_num = src->qp_num;
+			dst->srq = src->srq;
+		}
 	}
 	set_ece(ep, dst);
 	return set_data(ep, dst, src, limit, data);

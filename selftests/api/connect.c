@@ -785,4 +785,26 @@ TEST_F(connect, connect_nonblocking_no_old_event)
 	p->client = NULL;
 }
 
+/* A QP that is made when the parameters are known permits what they say. */
+TEST_F(connect, late_qp_access)
+{
+	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_RC);
+	struct ibv_qp_attr late = { .qp_state = IBV_QPS_INIT }, now = {};
+	struct ibv_qp_init_attr init;
+	struct pair *p = &self->pair;
+	int mask = 0;
+
+	p->no_qp = true;
+	p->connect_param.qp_num = 0x1234;
+	p->connect_param.responder_resources = 1;
+	pair_listen(p);
+	pair_resolve(p);
+	pair_request(p);
+	ok(rdma_init_qp_attr(p->client, &late, &mask));
+	ok(rdma_create_qp(p->client, NULL, &attr));
+	ASSERT_EQ(0, ibv_query_qp(p->client->qp, &now, IBV_QP_ACCESS_FLAGS, &init));
+	if (mask & IBV_QP_ACCESS_FLAGS)	/* not with iWARP */
+		EXPECT_EQ(late.qp_access_flags, now.qp_access_flags);
+}
+
 TEST_HARNESS_MAIN
