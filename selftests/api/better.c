@@ -151,9 +151,62 @@ TEST_F(better, one_terminal_event)
 	ASSERT_EQ(0, ibv_modify_qp(p->client->qp, &attr, IBV_QP_STATE));
 	pair_accept(p);
 	event = get_event(p->client_channel, RDMA_CM_EVENT_CONNECT_ERROR);
-	EXPECT_NE(0, event->status);
+	EXPECT_EQ(on_stock() ? -1 : -EINVAL, event->status);
 	ok(rdma_ack_cm_event(event));
 	expect_silence(p->client_channel);
+	if (on_stock())
+		return;
+	/* The peer learns it as well. */
+	event = get_event(p->server_channel, RDMA_CM_EVENT_REJECTED);
+	EXPECT_EQ(p->server, event->id);
+	ok(rdma_ack_cm_event(event));
+}
+
+/* What fails leaves no netdev in the id, over which the next attempt would go. */
+TEST_F(better, failed_bind)
+{
+	struct sockaddr_storage dst = foreign_addr(variant->family, 7471);
+	struct pair *p = &self->pair;
+
+	not_on_stock("it resolves");
+	pair_listen(p);
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_TCP));
+	err(EADDRINUSE, rdma_bind_addr(p->client, sa(&p->addr)));
+	err(ENETUNREACH, rdma_resolve_addr(p->client, NULL, sa(&dst), RESOLVE_MS));
+	EXPECT_EQ(NULL, p->client->verbs);
+}
+
+/* There is no connection. */
+TEST_F(better, disconnect_listener)
+{
+	not_on_stock("it returns 0");
+	pair_listen(&self->pair);
+	err(EINVAL, rdma_disconnect(self->pair.listen));
+}
+
+/* A datagram id has nothing to wait for. */
+TEST_F(better, disconnect_datagrams)
+{
+	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_UD);
+	struct pair *p = &self->pair;
+
+	not_on_stock("it waits for ever");
+	p->ps = RDMA_PS_UDP;
+	pair_listen(p);
+	ok(rdma_create_id(NULL, &p->client, NULL, RDMA_PS_UDP));
+	ok(rdma_resolve_addr(p->client, NULL, sa(&p->addr), RESOLVE_MS));
+	ok(rdma_resolve_route(p->client, RESOLVE_MS));
+	ok(rdma_create_qp(p->client, NULL, &attr));
+	ASSERT_EQ(0, fcntl(p->client->channel->fd, F_SETFL, O_NONBLOCK));
+	err(EAGAIN, rdma_connect(p->client, NULL));
+	p->request = get_event(p->server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	p->server = p->request->id;
+	attr = qp_attr(IBV_QPT_UD);
+	ok(rdma_create_qp(p->server, NULL, &attr));
+	pair_accept(p);
+	expect_event(p->client->channel, RDMA_CM_EVENT_ESTABLISHED);
+	ASSERT_EQ(0, fcntl(p->client->channel->fd, F_SETFL, 0));
+	ok(rdma_disconnect(p->client));
 }
 
 /* 0, whether the peer or oneself went first, and however often */
