@@ -216,6 +216,15 @@ static int cq_create(struct rdmaep_id *ep, uint32_t size,
 	return *cq ? 0 : -1;
 }
 
+/* What the id has now is not for the next one; what is parked is still. */
+static void cqs_not_kept(struct rdmaep_id *ep)
+{
+	if (!ep->made_send.parked)
+		ep->made_send.cq = NULL;
+	if (!ep->made_recv.parked)
+		ep->made_recv.cq = NULL;
+}
+
 /**
  * rdmaep_cqs_create() - make completion queues for an id
  * @id: the id, bound to a device
@@ -261,10 +270,7 @@ void rdmaep_cqs_destroy(struct rdma_cm_id *id)
 		ibv_destroy_cq(id->recv_cq);
 	id->send_cq = NULL;
 	id->recv_cq = NULL;
-	if (!ep->made_send.parked)
-		ep->made_send.cq = NULL;
-	if (!ep->made_recv.parked)
-		ep->made_recv.cq = NULL;
+	cqs_not_kept(ep);
 
 	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
 		ibv_destroy_comp_channel(id->send_cq_channel);
@@ -329,6 +335,44 @@ static int qp_check(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+/*
+ * A queue of no length gets the CQ of the other: libibverbs and its drivers look
+ * at both. XRC QPs have but one, or none.
+ */
+static int qp_give_cqs(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *id = &ep->id;
+	bool xrc = id->qp_type == IBV_QPT_XRC_SEND ||
+		   id->qp_type == IBV_QPT_XRC_RECV;
+	uint32_t send, recv;
+
+	rdmaep_cq_share(attr->send_cq);
+	rdmaep_cq_share(attr->recv_cq);
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+	send = attr->send_cq ? 0 : attr->cap.max_send_wr;
+	recv = attr->recv_cq ? 0 : attr->cap.max_recv_wr;
+	if (!xrc && !attr->send_cq && !send && !attr->recv_cq && !recv)
+		recv = 1;
+	if (rdmaep_cqs_create(id, send, recv))
+		return -1;
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+	if (xrc || (attr->send_cq && attr->recv_cq))
+		return 0;
+	/* One that serves both is not kept for the next id. */
+	cqs_not_kept(ep);
+	if (!attr->send_cq)
+		attr->send_cq = attr->recv_cq;
+	else
+		attr->recv_cq = attr->send_cq;
+	return 0;
+}
+
 /**
  * rdma_create_qp_ex() - make a QP for an id
  * @id: the id, bound to a device
@@ -361,17 +405,8 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 	}
 
-	rdmaep_cq_share(attr->send_cq);
-	rdmaep_cq_share(attr->recv_cq);
-	if (rdmaep_cqs_create(id, attr->send_cq || id->send_cq ? 0 :
-				  attr->cap.max_send_wr,
-			      attr->recv_cq || id->recv_cq ? 0 :
-				  attr->cap.max_recv_wr))
+	if (qp_give_cqs(ep, attr))
 		return -1;
-	if (!attr->send_cq)
-		attr->send_cq = id->send_cq;
-	if (!attr->recv_cq)
-		attr->recv_cq = id->recv_cq;
 	if (id->srq && !attr->srq)
 		attr->srq = id->srq;
 

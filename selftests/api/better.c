@@ -59,6 +59,28 @@ TEST_F(better, destroy_holding_request)
 				       RDMA_CM_EVENT_REJECTED)));
 }
 
+/* A QP whose queues have no length: without a CQ the drivers crash. */
+TEST_F(better, queues_of_no_length)
+{
+	struct pair *p = &self->pair;
+	struct ibv_qp_init_attr attr;
+	int i;
+
+	not_on_stock("it crashes");
+	pair_listen(p);
+	pair_resolve(p);
+	for (i = 0; i < 4; i++) {
+		rdma_destroy_qp(p->client);
+		attr = qp_attr(IBV_QPT_RC);
+		attr.cap.max_send_wr = i & 1 ? 4 : 0;
+		attr.cap.max_recv_wr = i & 2 ? 4 : 0;
+		ok(rdma_create_qp(p->client, NULL, &attr));
+		ASSERT_NE(NULL, p->client->qp->send_cq);
+		ASSERT_NE(NULL, p->client->qp->recv_cq);
+		EXPECT_EQ(i == 3, p->client->qp->send_cq != p->client->qp->recv_cq);
+	}
+}
+
 TEST_F(better, migrate_holding_event)
 {
 	struct rdma_event_channel *other = rdma_create_event_channel();
