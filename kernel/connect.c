@@ -374,7 +374,7 @@ static int rdma_ep_disconnect_begin(struct rdma_ep *ep, bool wait, bool *send)
 	case RDMA_EP_STATE_ACCEPTING:
 		/* Before a disconnect iw_cm waits for the peer, and no signal ends that. */
 		*send = ep->id && !rdma_cap_iw_cm(ep->id->device, ep->id->port_num);
-		return 0;
+		return wait && !*send ? -EINVAL : 0;
 	case RDMA_EP_STATE_RESPONDED:
 		*send = true;
 		return 0;
@@ -489,14 +489,15 @@ static int rdma_ep_notify_locked(struct rdma_ep_call *call, struct rdma_ep *ep, 
 		return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_STATE,
 				    "there is no alternate path to migrate to");
 
+	if (event == IB_EVENT_COMM_EST) {
+		spin_lock(&ep->ctx->ev_lock);
+		ep->lingers = true;
+		spin_unlock(&ep->ctx->ev_lock);
+	}
 	ret = rdma_notify(ep->id, event);
-	if (ret || event != IB_EVENT_COMM_EST)
-		return ret;
-	spin_lock(&ep->ctx->ev_lock);
-	ep->lingers = true;
-	spin_unlock(&ep->ctx->ev_lock);
-	wait_event_timeout(ep->wq, READ_ONCE(ep->op) != RDMA_EP_OP_ACCEPT, HZ);
-	return 0;
+	if (!ret && event == IB_EVENT_COMM_EST)
+		wait_event_timeout(ep->wq, READ_ONCE(ep->op) != RDMA_EP_OP_ACCEPT, HZ);
+	return ret;
 }
 
 int rdma_ep_notify(struct rdma_ep_call *call)

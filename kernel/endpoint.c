@@ -50,7 +50,7 @@ void rdma_ep_close_id_later(struct rdma_ep *ep)
 	rdma_ep_close_id_on(rdma_ep_destroy_wq, ep);
 }
 
-/* Likewise, where a device's removal waits for it, and for nobody's other ids. */
+/* Likewise, but a device's removal waits for it: it does not stand behind others. */
 void rdma_ep_close_id_removed(struct rdma_ep *ep)
 {
 	if (cancel_work(&ep->close_work))
@@ -226,10 +226,27 @@ bool rdma_ep_unpublish(struct rdma_ep *ep)
 	return xa_cmpxchg(&ep->ctx->eps, ep->handle, ep, XA_ZERO_ENTRY, 0) == ep;
 }
 
+/* Until every task has slept since. Those who wait together share a grace period. */
+static void rdma_ep_await_tasks(void)
+{
+	static DEFINE_MUTEX(lock);
+	static unsigned long begun, ended;
+	unsigned long before = READ_ONCE(begun);
+
+	mutex_lock(&lock);
+	if (ended == before) {
+		WRITE_ONCE(begun, begun + 1);
+		synchronize_rcu_tasks();
+		ended = begun;
+	}
+	mutex_unlock(&lock);
+}
+
 /*
  * rdma_cm tells of a removal, drops the id's handler lock, and only then gives up
  * its query for a route, for which it looks at the id's device. A destroyed id has
- * none. In between it does not sleep.
+ * none. In between it does not sleep. (It may be preempted; without
+ * CONFIG_TASKS_RCU that would go unnoticed.)
  */
 static void rdma_ep_await_removal(struct rdma_ep *ep, struct rdma_cm_id *id)
 {
@@ -241,13 +258,14 @@ static void rdma_ep_await_removal(struct rdma_ep *ep, struct rdma_cm_id *id)
 	spin_unlock(&ep->ctx->ev_lock);
 	rdma_unlock_handler(id);
 	if (query)
-		synchronize_rcu_tasks();
+		rdma_ep_await_tasks();
 }
 
 /* Destroy the rdma_cm_id, with no lock held that its handler might wait for. */
 void rdma_ep_close_id(struct rdma_ep *ep)
 {
 	struct rdma_cm_id *id;
+	u8 state;
 
 	mutex_lock(&ep->lock);
 	id = ep->id;
@@ -256,7 +274,8 @@ void rdma_ep_close_id(struct rdma_ep *ep)
 	if (!id)
 		return;
 	rdma_ep_test_stall();
-	if (READ_ONCE(ep->state) == RDMA_EP_STATE_REMOVED)
+	state = READ_ONCE(ep->state);
+	if (state == RDMA_EP_STATE_REMOVED || state == RDMA_EP_STATE_RESOLVING_ROUTE)
 		rdma_ep_await_removal(ep, id);
 	rdma_destroy_id(id);
 }

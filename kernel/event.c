@@ -127,6 +127,7 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 			this_cpu_dec(ep->ctx->stats->events[ev->type]);
 			this_cpu_inc(ep->ctx->stats->events[type]);
 			ev->type = type;
+			ev->stale = false;
 			ev->time_ns = ktime_get_ns();
 			trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, ev->status);
 		}

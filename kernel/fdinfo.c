@@ -149,7 +149,7 @@ static void rdma_ep_show(struct seq_file *m, struct rdma_ep *ep)
 	struct rdma_cm_id *id;
 
 	/* Over iWARP a call may have it for minutes. */
-	if (mutex_lock_interruptible(&ep->lock))
+	if (mutex_lock_killable(&ep->lock))
 		return;
 	rdma_ep_peek(ep, &peek);
 	seq_printf(m, "rdma_ep-endpoint:\t%u %s %s", ep->handle, rdma_ep_type_name(ep->qp_type),

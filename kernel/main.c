@@ -130,8 +130,8 @@ static struct miscdevice rdma_ep_misc = {
 };
 
 /*
- * In this order. Once rdma_ep_destroy_wq has run empty no endpoint is left, and
- * nobody but those would queue anything on the rest.
+ * In this order: only endpoints have work on the last two, and none is left once
+ * the first two have run empty.
  */
 static struct workqueue_struct **const rdma_ep_wqs[] = {
 	&rdma_ep_uring_wq,

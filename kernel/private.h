@@ -25,6 +25,7 @@
 #ifndef RDMA_EP_PRIVATE_H
 #define RDMA_EP_PRIVATE_H
 
+#include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -264,7 +265,8 @@ struct rdma_ep_options {
  * @disconnect_called: rdma_disconnect() was called (ev_lock)
  * @lingers: ib_cm may still be sending when the connection has ended: the
  *	disconnect of which nothing was heard, or the REP in spite of a notify (ev_lock)
- * @query_removed: its device was removed while a route was asked for (ev_lock)
+ * @query_removed: its device was removed while a route was asked for (ev_lock);
+ *	it and its neighbour are bits, since the rest just fits
  * @route_timeout_ms: for @then_route, likewise
  * @born_s: when it was made, in s of CLOCK_MONOTONIC
  * @op_event: reserved for the completion of @op (ev_lock)

@@ -6,7 +6,6 @@
  * link has gone may keep it for ever. Nobody waits longer than RDMA_EP_DESTROY_S;
  * a work item does the rest.
  */
-#include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -123,7 +122,7 @@ static bool rdma_ep_port_is_down(struct rdma_ep *ep)
 
 /**
  * rdma_ep_may_linger - may its rdma_cm_id be long in going?
- * @ep: the endpoint. Once it is dead the answer does not become true any more.
+ * @ep: the endpoint. Once it is dead no attempt and no request makes it true.
  *
  * Return: whether ib_cm may have to wait for the device to send what it was given,
  * or will be.

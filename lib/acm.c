@@ -108,6 +108,16 @@ static int64_t acm_now(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+/* Another thread may have found a reason to wait longer. */
+static void acm_leave_alone(int ms)
+{
+	int64_t until = acm_now() + ms, old = atomic_load(&acm_not_before);
+
+	while (old < until &&
+	       !atomic_compare_exchange_weak(&acm_not_before, &old, until))
+		;
+}
+
 /* Wait until @fd is ready for @events. 0, or -1 when the time is over. */
 static int acm_poll(int fd, short events, int64_t deadline)
 {
@@ -140,9 +150,11 @@ static int acm_connect(int family, const void *addr, socklen_t len,
 
 	if (errno != EINPROGRESS || acm_poll(fd, POLLOUT, deadline))
 		goto close_fd;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len) || err)
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len))
 		goto close_fd;
-	return fd;
+	if (!err)
+		return fd;
+	errno = err;
 
 close_fd:
 	close(fd);
@@ -258,7 +270,8 @@ static int acm_exchange(struct acm_message *msg)
 
 	fd = acm_open(deadline);
 	if (fd < 0) {
-		atomic_store(&acm_not_before, now + ACM_ABSENT_MS);
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			acm_leave_alone(ACM_ABSENT_MS);
 		goto check_time;
 	}
 
@@ -274,7 +287,7 @@ close_fd:
 	close(fd);
 check_time:
 	if (entries < 0 && acm_now() >= deadline)
-		atomic_store(&acm_not_before, acm_now() + ACM_BACKOFF_MS);
+		acm_leave_alone(ACM_BACKOFF_MS);
 	return entries;
 }
 

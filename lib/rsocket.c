@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Sockets over RDMA, of which this library has only the names: librdmacm's own
- * serve them. The first rsocket() loads that library, which has rdma_ucm for
- * its device, and calls are passed on to it. Programs that merely refer to
+ * serve them. The first rsocket() or repoll_create() loads that library, which
+ * has rdma_ucm for its device, and calls are passed on to it. Programs that merely refer to
  * these functions, as all the examples of rdma-core do, never load it.
  *
  * Until there is an rsocket no descriptor is one: the calls fail with EBADF,
@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -70,6 +71,18 @@ struct incumbent {
 static _Atomic(const struct incumbent *) incumbent;
 
 /*
+ * Does the program, or something preloaded, have a malloc() of its own? Then
+ * libc allocates with that what librdmacm, see below, would give to libc's
+ * free().
+ */
+static bool has_other_malloc(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
+	return !libc || dlsym(libc, "malloc") != dlsym(RTLD_DEFAULT, "malloc");
+}
+
+/*
  * librdmacm lies beside libibverbs: rdma-core installs both. With
  * RTLD_DEEPBIND it calls its own rdma_create_id() and not ours, which comes
  * first in this process.
@@ -80,7 +93,7 @@ static void *load_librdmacm(void)
 	char path[PATH_MAX];
 	void *handle, *call;
 
-	if (!verbs || dlinfo(verbs, RTLD_DI_ORIGIN, path) ||
+	if (has_other_malloc() || !verbs || dlinfo(verbs, RTLD_DI_ORIGIN, path) ||
 	    strlen(path) + sizeof("/librdmacm.so.1") > sizeof(path))
 		return NULL;
 	strcat(path, "/librdmacm.so.1");
@@ -135,7 +148,10 @@ RDMAEP_API int rsocket(int domain, int type, int protocol)
 
 	if (!to)
 		return rdmaep_fail(EAFNOSUPPORT, RDMA_EP_REASON_NONE,
-				   "rsockets are librdmacm's, which is not there");
+				   has_other_malloc() ?
+					   "rsockets are librdmacm's, which does not go with "
+					   "another malloc()" :
+					   "rsockets are librdmacm's, which is not there");
 	return to->rsocket(domain, type, protocol);
 }
 

@@ -47,12 +47,26 @@ copy() {
 	finish "$code"
 }
 
-# Where there is no rdma_ucm, rsocket() says so, and nothing hangs.
+# Where there is no rdma_ucm, rsocket() says so, nothing hangs, and nobody loads it.
 without_rdma_ucm() {
 	local code=0
 	rmmod rdma_ucm
 	! client rstream -s "$MY_IP" -C 1 || code=1
-	grep -q "exit code 124" "$WORK/client.log" && code=1
+	grep -qx "exit code 255" "$WORK/client.log" || code=1
+	grep -q "^rsocket" "$WORK/client.log" || code=1
+	[ ! -e /sys/module/rdma_ucm ] || code=1
+	finish "$code"
+}
+
+# librdmacm would free with libc's what libc has allocated with the other
+other_malloc() {
+	local code=0
+	echo 'void *__libc_malloc(unsigned long); void *malloc(unsigned long n) { return __libc_malloc(n); }' |
+		cc -shared -fPIC -x c -o "$WORK/malloc.so" -
+	! LD_PRELOAD="$WORK/malloc.so" client rstream -s "$MY_IP" -C 1 || code=1
+	grep -q "Address family not supported" "$WORK/client.log" || code=1
+	rm "$WORK"/ld.*
+	client rstream -h || :
 	finish "$code"
 }
 
@@ -61,5 +75,6 @@ ktap_test "rstream, blocking" both_rstream -T b -S 4096 -C 100
 ktap_test "rstream, -T a" both_rstream -T a -S 4096 -C 100
 ktap_test "riostream" both_riostream -S 4096 -C 100
 ktap_test "rcopy" copy
+[ "$RDMAEP_LIB" = stock ] || ktap_test "another malloc()" other_malloc
 ktap_test "without rdma_ucm" without_rdma_ucm
 ktap_end

@@ -8,8 +8,8 @@
 #include "rdma_ep_utils.h"
 #include "rdma_link.h"
 
-/* on a slow machine; a hang takes for ever */
-#define PROMPT_MS	(15000 * slow() + (ib_cm_keeps() ? 70000 : 0))
+/* on a slow machine; a hang takes for ever, and an id that ib_cm keeps a minute */
+#define PROMPT_MS	(15000 * slow() + (ib_cm_kept() != self->ctx.kept ? 70000 : 0))
 
 /* Until the new device can be used */
 static int add_device(struct rdma_link *dev)
