@@ -97,6 +97,8 @@ ip neigh flush dev d0
 malice "good requests from nobody" "-n 8 -w 4" "" -s "$(seed)" -n $((200 * MORE)) -r 100 req "$MY_IP"
 malice "what is no good request" "-n 8 -w 4" "" -s "$(seed)" -n $((1000 * MORE)) -r 200 \
 	odd-req wrong-port unknown-id bad-attribute noise sidr "$MY_IP"
+malice "what is no message" "-n 8 -w 4" "" -s "$(seed)" -n $((500 * MORE)) -r 100 \
+	short bad-packet no-opcode "$MY_IP"
 malice "its own messages, again and changed" "-n 8 -w 4" "" -s "$(seed)" -t $((5 * MORE)) -r 200 \
 	replay twist "$MY_IP"
 ktap_end
