@@ -703,7 +703,8 @@ TEST_F(rc, unreachable)
 	start = now_ms();
 	do_ok(try_connect(self->fd, self->s.active, RDMA_EP_F_WAIT, &param,
 			  &self->rec));
-	EXPECT_LE(timeout_ms, now_ms() - start);
+	/* on an emulated machine jiffies lag behind */
+	EXPECT_LE(timeout_ms - 50, now_ms() - start);
 	EXPECT_GT(20000 * slow(), now_ms() - start);
 	EXPECT_GOOD_RECORD(&self->rec);
 	EXPECT_EVENT(UNREACHABLE, &self->rec);
@@ -762,7 +763,8 @@ TEST_F(rc, accept_unanswered)
 	start = now_ms();
 	do_ok(try_accept(self->fd, self->s.passive, RDMA_EP_F_WAIT, &answer,
 			 &self->rec));
-	EXPECT_LE(timeout_ms, now_ms() - start);
+	/* on an emulated machine jiffies lag behind */
+	EXPECT_LE(timeout_ms - 50, now_ms() - start);
 	EXPECT_GT(20000 * slow(), now_ms() - start);
 	EXPECT_GOOD_RECORD(&self->rec);
 	EXPECT_EVENT(UNREACHABLE, &self->rec);
