@@ -46,7 +46,7 @@ static struct reason reason(enum rdma_ep_reason_code code)
 	REASON(ADDR_PRIVILEGED,
 	       "the port needs CAP_NET_BIND_SERVICE (net.ipv4.ip_unprivileged_port_start)");
 	REASON(NO_DEVICE,
-	       "the network interface has no RDMA device: see rdmaep doctor");
+	       "no RDMA device there, or none that this user may open: see rdmaep doctor");
 	REASON(PORT_DOWN,
 	       "the RDMA device's port is not active: see rdmaep doctor");
 	REASON(UNREACHABLE,
