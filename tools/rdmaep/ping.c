@@ -609,6 +609,7 @@ int tool_ping(const struct tool_command *cmd, int argc, char **argv)
 		.timeout_ms = 5000,
 		.min = DBL_MAX,
 	};
+	const char *expected = NULL;
 	bool json = false, ok = true;
 	int c;
 
@@ -616,19 +617,24 @@ int tool_ping(const struct tool_command *cmd, int argc, char **argv)
 		switch (c) {
 		case 'c':
 			ok = tool_number(optarg, 1, 1000000000, &ping.count);
+			expected = "a count";
 			break;
 		case 'p':
 			ping.port = optarg;
 			ok = path_is_port(optarg);
+			expected = "a port";
 			break;
 		case 's':
 			ok = tool_number(optarg, 1, PATH_MAX_SIZE, &ping.size);
+			expected = "a number of bytes, from 1 to 65536";
 			break;
 		case 'i':
 			ok = seconds(optarg, 0, &ping.interval_ms);
+			expected = "a number of seconds, up to 3600";
 			break;
 		case 'W':
 			ok = seconds(optarg, 1, &ping.timeout_ms);
+			expected = "a number of seconds, from 0.001 to 3600";
 			break;
 		case 'S':
 			ping.source = optarg;
@@ -642,7 +648,7 @@ int tool_ping(const struct tool_command *cmd, int argc, char **argv)
 			return TOOL_USAGE;
 		}
 		if (!ok)
-			return tool_usage_error(cmd, "%s is out of range", optarg);
+			return tool_usage_error(cmd, "%s is not %s", optarg, expected);
 	}
 	if (optind + 1 != argc)
 		return tool_usage_error(cmd, optind < argc ? "one host at a time" : "no host");

@@ -60,8 +60,8 @@ check "monitor, not a process" 2 "x is not a process" "$rdmaep" monitor -P x
 check "trace, no program" 2 "no program" "$rdmaep" trace --svg x
 check "ping, no host" 2 "no host" "$rdmaep" ping
 check "ping, two hosts" 2 "one host" "$rdmaep" ping a b
-check "ping, size" 2 "65537 is out of range" "$rdmaep" ping -s 65537 a
-check "ping, time" 2 "x is out of range" "$rdmaep" ping -W x a
+check "ping, size" 2 "65537 is not a number of bytes" "$rdmaep" ping -s 65537 a
+check "ping, time" 2 "x is not a number of seconds" "$rdmaep" ping -W x a
 check "serve, count" 2 "is not a count" "$rdmaep" serve -n -1
 
 # The words of the completion, after a line that ends with a space or a word begun.
