@@ -25,8 +25,8 @@ unsigned int rdmaep_last_reason(void);
 /**
  * rdmaep_strerror() - the same as a sentence for people
  *
- * Return: a text that is valid until the thread's next failing call; empty if
- * nothing is known beyond errno. Never NULL.
+ * Return: a text that is valid until the thread's next call; empty if nothing is
+ * known beyond errno. Never NULL.
  */
 const char *rdmaep_strerror(void);
 

@@ -76,7 +76,9 @@ static void rdma_ep_show_id(struct seq_file *m, struct rdma_cm_id *id)
 	seq_printf(m, " sgid=%pI6c", sgid.raw);
 	if (id->route.addr.dst_addr.ss_family)
 		seq_printf(m, " dgid=%pI6c", dgid.raw);
-	seq_printf(m, " pkey=%#06x", ib_addr_get_pkey(dev_addr));
+	/* Of a netdev over Ethernet that is no partition's key. */
+	if (id->port_num && rdma_protocol_ib(id->device, id->port_num))
+		seq_printf(m, " pkey=%#06x", ib_addr_get_pkey(dev_addr));
 }
 
 /* Those that differ from the default, which is 0. */

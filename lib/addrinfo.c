@@ -269,6 +269,8 @@ RDMAEP_API int rdma_getaddrinfo(const char *node, const char *service,
 	if ((!node && !service && !hints) || !res)
 		return rdmaep_fail(EINVAL, RDMA_EP_REASON_VALUE,
 				   "neither node nor service nor hints, or nowhere to put the result");
+	/* What getaddrinfo(3) returns says all. */
+	rdmaep_forget_reason();
 	if (!hints)
 		hints = &none;
 	if (hints->ai_flags & RAI_SA)

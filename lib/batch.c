@@ -88,9 +88,9 @@ static int create_wait(struct rdmaep_id *ep, const struct rdma_addrinfo *res)
 
 	rdmaep_record_read(&rec);
 	if (rec.type == RDMA_EP_EVENT_DEVICE_REMOVAL)
-		return rdmaep_seterrno(ENODEV);
+		return rdmaep_fail_outcome(ENODEV);
 	if (rec.status)
-		return rdmaep_seterrno(rec.status);
+		return rdmaep_fail_outcome(abs(rec.status));
 	return rdmaep_id_update(ep, &rec);
 }
 

@@ -283,6 +283,11 @@ static void keep_reason(const struct rdma_ep_reason *reason)
 	last_reason.text[sizeof(last_reason.text) - 1] = '\0';
 }
 
+static bool waits(unsigned int nr, const struct rdma_ep_hdr *hdr)
+{
+	return nr == RDMA_EP_WAIT || hdr->flags & RDMA_EP_F_WAIT;
+}
+
 /*
  * A call that waits is a cancellation point, as read(2) is; ioctl(2) is not. But
  * for RDMA_EP_CREATE_EP, whose endpoint nobody would know then.
@@ -292,7 +297,7 @@ static int call_device(struct rdmaep_ctx *ctx, unsigned int nr,
 {
 	int ret, type;
 
-	if (nr != RDMA_EP_WAIT && !(hdr->flags & RDMA_EP_F_WAIT))
+	if (!waits(nr, hdr))
 		return ioctl(ctx->fd, nr, hdr);
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
@@ -400,8 +405,8 @@ int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
 	VALGRIND_MAKE_MEM_DEFINED(cmd, hdr->size);
 	VALGRIND_MAKE_MEM_DEFINED(&reason, sizeof(reason));
 	if (!ret) {
-		/* The call went well, but the operation it waited for did not. */
-		if (reason.code)
+		/* The call went well; the operation that it waited for may not have. */
+		if (reason.code || waits(nr, hdr))
 			keep_reason(&reason);
 		return 0;
 	}
@@ -411,8 +416,10 @@ int rdmaep_call(struct rdmaep_ctx *ctx, unsigned int nr, void *cmd)
 	}
 
 	/* These two are no failure: the operation goes on. */
-	if (errno == EAGAIN || errno == EINTR)
+	if (errno == EAGAIN || errno == EINTR) {
+		rdmaep_forget_reason();
 		return ret;
+	}
 
 	keep_reason(&reason);
 	debug_reason(errno);
@@ -475,9 +482,28 @@ int rdmaep_fail_parents(void)
  */
 int rdmaep_fail_plain(int err)
 {
-	memset(&last_reason, 0, sizeof(last_reason));
+	rdmaep_forget_reason();
+	return rdmaep_fail_outcome(err);
+}
+
+/**
+ * rdmaep_fail_outcome() - fail since the operation that was waited for has
+ * @err: errno. The reason is what rdmaep_call() was told, if anything.
+ *
+ * Return: -1
+ */
+int rdmaep_fail_outcome(int err)
+{
+	if (err != EAGAIN)
+		debug_reason(err);
 	errno = err;
 	return -1;
+}
+
+/* What fails next says itself why, or nobody knows. */
+void rdmaep_forget_reason(void)
+{
+	memset(&last_reason, 0, sizeof(last_reason));
 }
 
 /**

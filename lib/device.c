@@ -298,6 +298,8 @@ struct ibv_pd *rdmaep_device_pd(struct rdmaep_device *dev)
 	rdmaep_guard_enter(&device_lock);
 	if (!dev->pd)
 		dev->pd = ibv_alloc_pd(dev->verbs);
+	if (!dev->pd)
+		rdmaep_fail_plain(errno);
 	pd = dev->pd;
 	rdmaep_guard_leave(&device_lock);
 	return pd;

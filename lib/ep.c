@@ -258,7 +258,7 @@ static int request_other(struct rdmaep_id *listener, struct rdmaep_event *evt,
 		return rdmaep_fail_plain(ECONNABORTED);
 	}
 	listener->id.event = &evt->event;
-	return rdmaep_seterrno(evt->event.status ? evt->event.status : EINVAL);
+	return rdmaep_fail_outcome(evt->event.status ? abs(evt->event.status) : EINVAL);
 }
 
 /**

@@ -550,14 +550,19 @@ RDMAEP_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 static int event_result(const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return rdmaep_seterrno(ENODEV);
+		return rdmaep_fail_outcome(ENODEV);
 	if (!event->status)
 		return 0;
 	if (event->event == RDMA_CM_EVENT_REJECTED)
 		return rdmaep_fail(ECONNREFUSED, RDMA_EP_REASON_REJECTED,
 				   "the peer refused, reason %d",
 				   event->status);
-	return rdmaep_seterrno(event->status);
+	/* Of datagrams: a status of the IBTA's, which librdmacm passes on as errno */
+	if (event->event == RDMA_CM_EVENT_UNREACHABLE && event->status > 0)
+		return rdmaep_fail(event->status, RDMA_EP_REASON_REJECTED,
+				   "the peer refused, or nobody listens there (SIDR status %d)",
+				   event->status);
+	return rdmaep_fail_outcome(abs(event->status));
 }
 
 /**

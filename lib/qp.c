@@ -208,12 +208,12 @@ static int cq_create(struct rdmaep_id *ep, uint32_t size,
 	} else {
 		*channel = comp_channel_create(ep);
 		if (!*channel)
-			return -1;
+			return rdmaep_fail_plain(errno);
 		*cq = ibv_create_cq(ep->id.verbs, size, &ep->id, *channel, 0);
 	}
 	made->cq = *cq;
 	made->size = size;
-	return *cq ? 0 : -1;
+	return *cq ? 0 : rdmaep_fail_plain(errno);
 }
 
 /* What the id has now is not for the next one; what is parked is still. */
@@ -387,6 +387,7 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 				 struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdmaep_id *ep = to_rdmaep_id(id);
+	struct ibv_cq *send_cq = attr->send_cq, *recv_cq = attr->recv_cq;
 	struct ibv_ece ece = { 0 };
 	struct ibv_qp *qp;
 
@@ -406,13 +407,15 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 	}
 
 	if (qp_give_cqs(ep, attr))
-		return -1;
+		goto give_back;
 	if (id->srq && !attr->srq)
 		attr->srq = id->srq;
 
 	qp = ibv_create_qp_ex(id->verbs, attr);
-	if (!qp)
+	if (!qp) {
+		rdmaep_fail_plain(errno);
 		goto destroy_cqs;
+	}
 	cqs_check(ep, &attr->cap, attr->srq);
 	if (qp_init(ep, qp))
 		goto destroy_qp;
@@ -436,6 +439,10 @@ destroy_qp:
 	}
 destroy_cqs:
 	rdmaep_cqs_destroy(id);
+give_back:
+	/* Whoever tries again with less gets new ones. */
+	attr->send_cq = send_cq;
+	attr->recv_cq = recv_cq;
 	return -1;
 }
 

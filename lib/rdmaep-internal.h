@@ -150,14 +150,13 @@ int rdmaep_fail(int err, enum rdma_ep_reason_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int rdmaep_fail_parents(void);
 int rdmaep_fail_plain(int err);
+int rdmaep_fail_outcome(int err);
+void rdmaep_forget_reason(void);
 
 /* verbs calls that return an errno */
 static inline int rdmaep_seterrno(int err)
 {
-	if (!err)
-		return 0;
-	errno = err > 0 ? err : -err;
-	return -1;
+	return err ? rdmaep_fail_plain(err > 0 ? err : -err) : 0;
 }
 
 /*

@@ -58,6 +58,7 @@ RDMAEP_API int rdma_create_srq_ex(struct rdma_cm_id *id,
 
 	srq = ibv_create_srq_ex(id->verbs, attr);
 	if (!srq) {
+		rdmaep_fail_plain(errno);
 		if (attr->srq_type == IBV_SRQT_XRC)
 			rdmaep_cqs_destroy(id);
 		return -1;

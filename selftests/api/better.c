@@ -59,6 +59,32 @@ TEST_F(better, destroy_holding_request)
 				       RDMA_CM_EVENT_REJECTED)));
 }
 
+/* The reason of a failure is not that of an older one, and a QP can be tried again. */
+TEST_F(better, reason_of_the_last_failure)
+{
+	struct rdma_addrinfo *res;
+	struct pair *p = &self->pair;
+	struct ibv_qp_init_attr attr;
+
+	not_on_stock("it has no reasons");
+	pair_listen(p);
+	pair_resolve(p);
+	rdma_destroy_qp(p->client);
+	err(EINVAL, rdma_bind_addr(p->client, sa(&p->addr)));
+	EXPECT_EQ(RDMA_EP_REASON_STATE, rdmaep_last_reason());
+	attr = qp_attr(IBV_QPT_RC);
+	attr.cap.max_send_wr = 1 << 30;
+	ASSERT_NE(0, rdma_create_qp(p->client, NULL, &attr));
+	EXPECT_EQ(RDMA_EP_REASON_NONE, rdmaep_last_reason());
+	EXPECT_STREQ("", rdmaep_strerror());
+	attr.cap.max_send_wr = 4;
+	ok(rdma_create_qp(p->client, NULL, &attr));
+
+	err(EINVAL, rdma_bind_addr(p->client, sa(&p->addr)));
+	ASSERT_NE(0, rdma_getaddrinfo("192.0.2.1", "no such service", NULL, &res));
+	EXPECT_EQ(RDMA_EP_REASON_NONE, rdmaep_last_reason());
+}
+
 /* A QP whose queues have no length: without a CQ the drivers crash. */
 TEST_F(better, queues_of_no_length)
 {
