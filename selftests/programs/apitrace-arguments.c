@@ -284,12 +284,13 @@ static void run_bind(const void *arg)
 static void say_queues(const char *what, struct rdma_cm_id *id, const struct ibv_qp_init_attr *attr)
 {
 	say_fields(what, id);
+	/* With librdmacm a failure leaves CQs in @attr that are gone. */
+	if (!id->qp)
+		return;
 	say("%s attr send_cq %s recv_cq %s srq %s context %s type %d wr %d %d sge %d %d inline %d",
 	    what, name_of(attr->send_cq), name_of(attr->recv_cq), name_of(attr->srq),
 	    name_of(attr->qp_context), attr->qp_type, attr->cap.max_send_wr, attr->cap.max_recv_wr,
 	    attr->cap.max_send_sge, attr->cap.max_recv_sge, attr->cap.max_inline_data);
-	if (!id->qp)
-		return;
 	say("%s qp context %s send_cq %d recv_cq %d srq %s pd %s type %d state %d", what,
 	    name_of(id->qp->qp_context), id->qp->send_cq == id->send_cq,
 	    id->qp->recv_cq == id->recv_cq, name_of(id->qp->srq), name_of(id->qp->pd),
@@ -345,11 +346,8 @@ static void run_queues(const void *arg)
 	odd = attr;
 	odd.qp_context = pd;
 	try_queues(&w, "context", pd, odd);
-	odd.cap.max_send_wr = 0;
-	try_queues(&w, "no sends", NULL, odd);
+	/* without sends, or receives, librdmacm crashes */
 	odd = attr;
-	odd.cap.max_recv_wr = 0;
-	try_queues(&w, "no receives", NULL, odd);
 	odd.cap.max_recv_wr = 1 << 30;
 	try_queues(&w, "too many", NULL, odd);
 	odd = attr;
@@ -365,7 +363,6 @@ static void run_queues(const void *arg)
 	name_it(w.client->srq, "srq");
 	say_fields("srq", w.client);
 	try_queues(&w, "with id's srq", NULL, attr);
-	RESULT(rdma_create_srq(w.client, pd, &srq_attr));
 	rdma_destroy_srq(w.client);
 	say_fields("srq gone", w.client);
 	RESULT(rdma_create_srq(w.client, pd, &srq_attr));
@@ -374,8 +371,6 @@ static void run_queues(const void *arg)
 	try_queues(&w, "with id's srq, default pd", NULL, attr);
 	try_queues(&w, "with id's srq, own pd", pd, attr);
 	rdma_destroy_srq(w.client);
-	rdma_destroy_srq(w.client);
-	rdma_destroy_qp(w.client);
 
 	say("--- twice");
 	RESULT(rdma_create_qp(w.client, NULL, &attr));
