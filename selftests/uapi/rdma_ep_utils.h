@@ -1070,8 +1070,8 @@ static inline void ctx_close(struct __test_metadata *_metadata,
 	EXPECT_EQ(ctx->before.pds, now.pds);
 	EXPECT_EQ(ctx->before.fds, now.fds);
 	EXPECT_EQ(0, count_objects(&objects));
-	for (i = 0; i < 80 * slow() && ib_cm_kept() != ctx->kept; i++) {
-		if (!memcmp(&objects, &ctx->objects, sizeof(objects)))
+	for (i = 0; memcmp(&objects, &ctx->objects, sizeof(objects)); i++) {
+		if (i == 80 * slow() || ib_cm_kept() == ctx->kept)
 			break;
 		sleep(1);
 		EXPECT_EQ(0, count_objects(&objects));
