@@ -22,8 +22,11 @@ name_things() {
 	[ -z "$PEER_IP" ] || printf '%s\n' "$PEER_IP peer peer4" "$PEER_IP6 peer peer6" >>/etc/hosts
 }
 
+# Debian's 120 seconds for the debug kernel too, which has 60: ib_cm can keep an id for 66 (see "A link
+# that goes" in Documentation/reliability.rst), and who destroys it sleeps as long.
 set_limits() {
 	local all=/proc/sys/net/ipv6/conf/all
+	echo 120 >/proc/sys/kernel/hung_task_timeout_secs
 	echo -1 >/proc/sys/kernel/panic
 	echo 1 >/proc/sys/kernel/hung_task_panic
 	echo 1 >/proc/sys/kernel/sysrq
