@@ -52,6 +52,13 @@ apt_depends() {
 	apt-cache "${options[@]}" depends "$1" | awk -v re="$2" '/Depends:/ && $2 ~ re { print $2 }'
 }
 
+# The names of packages that match the regexp $1, in the order of their versions.
+apt_names() {
+	local -a options
+	mapfile -t options < <(apt_options)
+	apt-cache "${options[@]}" pkgnames | awk -v re="$1" '$0 ~ re' | sort -V
+}
+
 # apt_unpack DIR PACKAGE...: download the packages and unpack them into DIR.
 apt_unpack() {
 	local dir=$1 deb

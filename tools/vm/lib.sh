@@ -13,7 +13,7 @@ vm_defaults() {
 }
 
 # shellcheck disable=SC2016 # $OUT is meant for the reader
-VM_HELP='  --kernel K     6.1 (default), rt, 6.12, 7.2, debug, kcsan: see tools/vm/kernel
+VM_HELP='  --kernel K     6.1 (default), rt, 6.12, 7.2, debug, kcsan, or another version: see tools/vm/kernel
   --stock        rdma_ucm instead of our module
   --test         our module with its test code (RDMA_EP_TEST=y)
   --module FILE  this module instead of a fresh build of the source tree
