@@ -172,7 +172,7 @@ static int rdma_ep_connect_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
 				    "the connection manager could not send the request");
 	}
-	rdma_ep_attempt_begun(ep);
+	rdma_ep_watch_attempt(ep);
 	return 0;
 }
 
@@ -205,7 +205,7 @@ static int rdma_ep_accept_locked(struct rdma_ep_call *call, struct rdma_ep *ep,
 		return rdma_ep_fail(call, ret, RDMA_EP_REASON_NONE,
 				    "the connection manager could not send the reply");
 	if (!ud)
-		rdma_ep_attempt_begun(ep);
+		rdma_ep_watch_attempt(ep);
 	return 0;
 }
 
@@ -368,7 +368,7 @@ static int rdma_ep_disconnect_begin(struct rdma_ep *ep, bool wait, bool *send)
 		/* Set first: the event may come before rdma_disconnect() returns. */
 		ep->disconnecting = ep->qp_type != IB_QPT_UD;
 		if (*send && ep->disconnecting)
-			rdma_ep_disconnect_begun(ep);
+			rdma_ep_watch_disconnect(ep);
 		ep->disconnect_called = true;
 		return 0;
 	case RDMA_EP_STATE_ACCEPTING:

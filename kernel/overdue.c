@@ -124,13 +124,13 @@ static void rdma_ep_watch(struct rdma_ep *ep, unsigned int seconds)
 }
 
 /* A disconnect is about to be sent. Context: the caller holds ev_lock. */
-void rdma_ep_disconnect_begun(struct rdma_ep *ep)
+void rdma_ep_watch_disconnect(struct rdma_ep *ep)
 {
 	rdma_ep_watch(ep, RDMA_EP_DISCONNECT_S);
 }
 
 /* A connect or an accept has begun. */
-void rdma_ep_attempt_begun(struct rdma_ep *ep)
+void rdma_ep_watch_attempt(struct rdma_ep *ep)
 {
 	bool own = ep->deadline && ep->deadline->timeout_ms;
 

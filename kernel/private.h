@@ -612,8 +612,8 @@ int rdma_ep_notify(struct rdma_ep_call *call);
 /* overdue.c */
 int rdma_ep_deadline_set(struct rdma_ep *ep, u32 timeout_ms);
 void rdma_ep_deadline_free(struct rdma_ep *ep);
-void rdma_ep_attempt_begun(struct rdma_ep *ep);
-void rdma_ep_disconnect_begun(struct rdma_ep *ep);
+void rdma_ep_watch_attempt(struct rdma_ep *ep);
+void rdma_ep_watch_disconnect(struct rdma_ep *ep);
 void rdma_ep_overdue_work(struct work_struct *work);
 
 /* mcast.c */

@@ -335,6 +335,14 @@ static int qp_check(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+static void use_cqs_of_id(struct ibv_qp_init_attr_ex *attr, const struct rdma_cm_id *id)
+{
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+}
+
 /*
  * A queue of no length gets the CQ of the other: libibverbs and its drivers look
  * at both. XRC QPs have but one, or none.
@@ -348,20 +356,14 @@ static int qp_give_cqs(struct rdmaep_id *ep, struct ibv_qp_init_attr_ex *attr)
 
 	rdmaep_cq_share(attr->send_cq);
 	rdmaep_cq_share(attr->recv_cq);
-	if (!attr->send_cq)
-		attr->send_cq = id->send_cq;
-	if (!attr->recv_cq)
-		attr->recv_cq = id->recv_cq;
+	use_cqs_of_id(attr, id);
 	send = attr->send_cq ? 0 : attr->cap.max_send_wr;
 	recv = attr->recv_cq ? 0 : attr->cap.max_recv_wr;
 	if (!xrc && !attr->send_cq && !send && !attr->recv_cq && !recv)
 		recv = 1;
 	if (rdmaep_cqs_create(id, send, recv))
 		return -1;
-	if (!attr->send_cq)
-		attr->send_cq = id->send_cq;
-	if (!attr->recv_cq)
-		attr->recv_cq = id->recv_cq;
+	use_cqs_of_id(attr, id);
 	if (xrc || (attr->send_cq && attr->recv_cq))
 		return 0;
 	/* One that serves both is not kept for the next id. */
