@@ -167,9 +167,19 @@ static inline void rdma_ep_uring_done(struct io_uring_cmd *ioucmd, int ret,
 #define rdma_ep_uring_in_task io_uring_cmd_complete_in_task
 #endif
 
+/* Has the ring been closed? */
+static inline bool rdma_ep_uring_ring_gone(struct io_uring_cmd *ioucmd)
+{
+#ifdef CONFIG_IO_URING
+	return percpu_ref_is_dying(&cmd_to_io_kiocb(ioucmd)->ctx->refs);
+#else
+	return false;
+#endif
+}
+
 #ifdef HAVE_URING_CANCEL
 
-/* The kernel tells when the ring or the submitter ends. */
+/* The kernel tells when the ring or the process ends. */
 #define RDMA_EP_URING_TELLS    true
 #define RDMA_EP_URING_F_CANCEL IO_URING_F_CANCEL
 
@@ -180,7 +190,13 @@ static inline void rdma_ep_uring_mark(struct io_uring_cmd *ioucmd, unsigned int 
 
 static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
 {
+#ifdef CONFIG_IO_URING
+	/* Of a thread the kernel does not tell. */
+	return rdma_ep_uring_ring_gone(ioucmd) ||
+	       READ_ONCE(io_uring_cmd_get_task(ioucmd)->flags) & PF_EXITING;
+#else
 	return false;
+#endif
 }
 
 static inline bool rdma_ep_uring_executing(struct io_uring_cmd *ioucmd)
@@ -211,11 +227,10 @@ static inline bool rdma_ep_uring_executing(struct io_uring_cmd *ioucmd)
 static inline bool rdma_ep_uring_gone(struct io_uring_cmd *ioucmd)
 {
 #ifdef CONFIG_IO_URING
-	struct io_kiocb *req = cmd_to_io_kiocb(ioucmd);
-	struct task_struct *task = req->task;
+	struct task_struct *task = cmd_to_io_kiocb(ioucmd)->task;
 
 	/* A ring's own thread (SQPOLL) neither exits nor executes: its process does. */
-	return percpu_ref_is_dying(&req->ctx->refs) || READ_ONCE(task->flags) & PF_EXITING ||
+	return rdma_ep_uring_ring_gone(ioucmd) || READ_ONCE(task->flags) & PF_EXITING ||
 	       READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
 	       READ_ONCE(task->signal->group_exec_task);
 #else

@@ -9,14 +9,16 @@
  * memory it writes to.
  *
  * A request that waits is armed: its entry is in the wait queue. Who takes it
- * out, under ev_lock, has claimed the request and queues the task work, once:
- * the waker of an event, or who has found out that nobody waits for the answer
- * any more. Newer kernels tell the latter. On older ones, a pending request
- * keeps the file, and with it the endpoint, so that neither would ever end;
- * there, a work item looks after the requests of each context.
+ * out, under ev_lock, has claimed the request: the waker of an event, who
+ * queues the task work, or who has found out that nobody waits for the answer
+ * any more. That one queues a work item, which ends the request without an
+ * event and writes nothing, for the memory is not the submitter's any more.
+ * Newer kernels tell when it is so. On older ones, a pending request keeps the
+ * file, and with it the endpoint, so that neither would ever end; there, another
+ * work item looks after the requests of each context.
  *
- * If the submitter has gone, what was its task work runs elsewhere, without
- * its memory and its files.
+ * Between the waker and the task work the ring may end as well. If the submitter
+ * ends, what was its task work runs elsewhere, without its memory and its files.
  */
 #include <linux/slab.h>
 
@@ -32,10 +34,9 @@
  * @ioucmd: the request as io_uring knows it; its pdu points here
  * @wait: in rdma_ep::wq while the request is armed (ev_lock)
  * @node: on rdma_ep_ctx::uring_reqs (uring_lock)
- * @work: destroying: does it
+ * @work: destroying: does it; or ends a request for which nobody waits
  * @discarded: destroying: as rdma_ep_teardown() has returned it
  * @executing: so was its task, when it was last looked at (uring_lock)
- * @canceled: nobody waits for the answer; set by who has claimed the request
  */
 struct rdma_ep_uring {
 	struct rdma_ep_call call;
@@ -46,7 +47,6 @@ struct rdma_ep_uring {
 	struct work_struct work;
 	int discarded;
 	bool executing;
-	bool canceled;
 };
 
 static struct rdma_ep_uring **rdma_ep_uring_pdu(struct io_uring_cmd *ioucmd)
@@ -97,28 +97,44 @@ static void rdma_ep_uring_go_on(struct rdma_ep_uring *req, int ret, struct rdma_
 	rdma_ep_uring_complete(req, rdma_ep_finish(call, ret), issue_flags);
 }
 
+/* Nobody waits for the answer, and no address of the submitter's is valid any more. */
+static void rdma_ep_uring_end(struct rdma_ep_uring *req, unsigned int issue_flags)
+{
+	req->call.ureason = NULL;
+	rdma_ep_uring_go_on(req, -ECANCELED, NULL, issue_flags);
+}
+
+static void rdma_ep_uring_end_work(struct work_struct *work)
+{
+	rdma_ep_uring_end(container_of(work, struct rdma_ep_uring, work), IO_URING_F_UNLOCKED);
+}
+
 static void rdma_ep_uring_task_work(struct io_uring_cmd *ioucmd, unsigned int issue_flags)
 {
 	struct rdma_ep_uring *req = *rdma_ep_uring_pdu(ioucmd);
 	struct rdma_ep_call *call = &req->call;
 	struct rdma_ep_taken t;
-	int ret = -ECANCELED;
+	int ret = req->discarded;
 
-	/* The submitter has gone, and with it all the addresses. */
-	if (!current->mm) {
-		req->canceled = true;
-		call->ureason = NULL;
+	if (!current->mm || rdma_ep_uring_ring_gone(ioucmd)) {
+		rdma_ep_uring_end(req, issue_flags);
+		return;
 	}
-	if (!req->canceled && call->wait_types)
+	if (call->wait_types)
 		ret = rdma_ep_wait_take(call->wait_ep, call->wait_types, &t, &req->wait);
-	else if (!req->canceled)
-		ret = req->discarded;
 	if (ret == -EAGAIN) /* another has taken it; the request is armed again */
 		return;
 	rdma_ep_uring_go_on(req, ret, &t, issue_flags);
 }
 
 RDMA_EP_URING_TASK_WORK(rdma_ep_uring_tw, rdma_ep_uring_task_work)
+
+/* Who has claimed the request knows that nobody waits for the answer. */
+static void rdma_ep_uring_end_later(struct rdma_ep_uring *req)
+{
+	INIT_WORK(&req->work, rdma_ep_uring_end_work);
+	queue_work(rdma_ep_uring_wq, &req->work);
+}
 
 /* Something has happened at the endpoint. Context: ev_lock is held. */
 static int rdma_ep_uring_wake(struct wait_queue_entry *wait, unsigned int mode, int sync, void *key)
@@ -128,7 +144,10 @@ static int rdma_ep_uring_wake(struct wait_queue_entry *wait, unsigned int mode, 
 	lockdep_assert_held(&req->call.ctx->ev_lock);
 
 	list_del_init(&wait->entry);
-	rdma_ep_uring_in_task(req->ioucmd, rdma_ep_uring_tw);
+	if (rdma_ep_uring_gone(req->ioucmd))
+		rdma_ep_uring_end_later(req);
+	else
+		rdma_ep_uring_in_task(req->ioucmd, rdma_ep_uring_tw);
 	return 1;
 }
 
@@ -150,11 +169,10 @@ static void rdma_ep_uring_cancel(struct rdma_ep_uring *req)
 		spin_lock_irq(&wq->lock);
 		list_del_init(&req->wait.entry);
 		spin_unlock_irq(&wq->lock);
-		req->canceled = true;
 	}
 	spin_unlock(&ctx->ev_lock);
 	if (claimed)
-		io_uring_cmd_complete_in_task(req->ioucmd, rdma_ep_uring_tw);
+		rdma_ep_uring_end_later(req);
 }
 
 /* End the requests that nobody waits for. Returns whether there are others. */

@@ -616,21 +616,10 @@ TEST_F(uring, destroy_looks_at_files)
 	close(chan);
 }
 
-/*
- * The wait at @ep has ended when its events are on its channel again: write
- * them until one is. Those that the wait still takes count for nothing.
- */
+/* Nobody waits at @ep any more: its next event, and be it the first, is on its channel */
 static bool wait_has_ended(int fd, uint32_t ep, int chan)
 {
-	uint64_t until = now_ms() + END_MS;
-
-	while (now_ms() < until) {
-		if (try_write_event(fd, ep, 0, 1))
-			return false;
-		if (is_readable(chan, 100))
-			return true;
-	}
-	return false;
+	return !try_write_event(fd, ep, 0, 1) && is_readable(chan, END_MS);
 }
 
 static void make_waiting(struct __test_metadata *_metadata, int fd, int *chan,
@@ -638,6 +627,21 @@ static void make_waiting(struct __test_metadata *_metadata, int fd, int *chan,
 {
 	do_ok(try_create_channel(fd, O_CLOEXEC, chan));
 	do_ok(try_create(fd, PS_TCP, *chan, 0, ep));
+}
+
+/* Whose ring has ended has no use for an answer, and may have none for the memory */
+static void make_untouched(void *buf, size_t size)
+{
+	memset(buf, 0x5a, size);
+}
+
+static bool is_untouched(const void *buf, size_t size)
+{
+	const unsigned char *p = buf;
+
+	while (size && *p == 0x5a)
+		p++, size--;
+	return !size;
 }
 
 TEST_F(uring, the_ring_ends)
@@ -656,13 +660,40 @@ TEST_F(uring, the_ring_ends)
 	create.timeout_ms = 120000;
 	prep(&self->ring, self->fd, RDMA_EP_CREATE_EP, &create, 0);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	make_untouched(&self->rec, sizeof(self->rec));
 	ring_close(&self->ring, &self->ring_open);
 
 	EXPECT_TRUE(wait_has_ended(self->fd, ep, chan));
 	while (count_endpoints(_metadata, self->fd) > 1 && now_ms() < until)
 		usleep(100000);
 	EXPECT_EQ(1, count_endpoints(_metadata, self->fd));
+	EXPECT_TRUE(is_untouched(&self->rec, sizeof(self->rec)));
 	host_netdev_arp(false);
+	close(chan);
+}
+
+/* Its answer comes when it is asked for, and that was not to be */
+TEST_F(uring, the_ring_ends_with_an_event)
+{
+	struct rdma_ep_wait wait;
+	struct io_uring ring;
+	uint32_t ep;
+	int chan;
+
+	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SINGLE_ISSUER |
+						   IORING_SETUP_DEFER_TASKRUN));
+	make_waiting(_metadata, self->fd, &chan, &ep);
+	wait = wait_arg(ep, &self->rec);
+	pend(_metadata, &ring, self->fd, &wait);
+	do_ok(try_write_event(self->fd, ep, 0, 1));
+	EXPECT_FALSE(is_readable(chan, 100));
+	make_untouched(&self->rec, sizeof(self->rec));
+	make_untouched(&ep_reason, sizeof(ep_reason));
+	io_uring_queue_exit(&ring);
+
+	EXPECT_TRUE(is_readable(chan, END_MS));
+	EXPECT_TRUE(is_untouched(&self->rec, sizeof(self->rec)));
+	EXPECT_TRUE(is_untouched(&ep_reason, sizeof(ep_reason)));
 	close(chan);
 }
 
@@ -670,6 +701,7 @@ struct waiter {
 	struct io_uring ring;
 	struct rdma_ep_record rec;
 	struct rdma_ep_wait wait;
+	unsigned int flags;
 	int fd;
 	int ret;
 };
@@ -678,7 +710,7 @@ static void *start_waiting(void *arg)
 {
 	struct waiter *w = arg;
 
-	w->ret = io_uring_queue_init(4, &w->ring, 0);
+	w->ret = io_uring_queue_init(4, &w->ring, w->flags);
 	if (w->ret)
 		return NULL;
 	prep(&w->ring, w->fd, RDMA_EP_WAIT, &w->wait, 1);
@@ -686,21 +718,36 @@ static void *start_waiting(void *arg)
 	return NULL;
 }
 
-TEST_F(uring, the_thread_ends)
+static void thread_ends(struct __test_metadata *_metadata, int fd,
+			unsigned int flags)
 {
-	struct waiter w = { .fd = self->fd };
+	struct waiter w = { .fd = fd, .flags = flags };
 	pthread_t thread;
 	uint32_t ep;
 	int chan;
 
-	make_waiting(_metadata, self->fd, &chan, &ep);
+	make_waiting(_metadata, fd, &chan, &ep);
 	w.wait = wait_arg(ep, &w.rec);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, start_waiting, &w));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	ASSERT_EQ(1, w.ret);
-	EXPECT_TRUE(wait_has_ended(self->fd, ep, chan));
+	make_untouched(&w.rec, sizeof(w.rec));
+	EXPECT_TRUE(wait_has_ended(fd, ep, chan));
+	EXPECT_TRUE(is_untouched(&w.rec, sizeof(w.rec)));
 	io_uring_queue_exit(&w.ring);
 	close(chan);
+}
+
+TEST_F(uring, the_thread_ends)
+{
+	thread_ends(_metadata, self->fd, 0);
+}
+
+/* Nobody is left who could ask for its answers */
+TEST_F(uring, the_thread_of_a_deferred_ring_ends)
+{
+	thread_ends(_metadata, self->fd, IORING_SETUP_SINGLE_ISSUER |
+					 IORING_SETUP_DEFER_TASKRUN);
 }
 
 /* A process with waits of all kinds; does not return */
