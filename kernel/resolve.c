@@ -19,7 +19,6 @@ struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr
 				  bool optional)
 {
 	struct sockaddr *sa = (struct sockaddr *)addr->sa;
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)addr->sa;
 	int need;
 
 	if (addr->len > sizeof(addr->sa))
@@ -41,11 +40,25 @@ struct sockaddr *rdma_ep_sockaddr(struct rdma_ep_call *call, struct rdma_ep_addr
 		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_FORMAT,
 					    "address of %u bytes, its family needs %d", addr->len,
 					    need));
-	if (sa->sa_family == AF_INET6 && !sin6->sin6_scope_id &&
-	    ipv6_addr_type(&sin6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
-		return ERR_PTR(rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_SCOPE,
-					    "a link-local address needs a scope id"));
 	return sa;
+}
+
+/* Is it of some link, without saying which? That of a group is the device's. */
+static bool rdma_ep_lacks_scope(const struct sockaddr *sa)
+{
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)sa;
+	int type;
+
+	if (sa->sa_family != AF_INET6 || sin6->sin6_scope_id)
+		return false;
+	type = ipv6_addr_type(&sin6->sin6_addr);
+	return type & IPV6_ADDR_LINKLOCAL && !(type & IPV6_ADDR_MULTICAST);
+}
+
+static int rdma_ep_fail_scope(struct rdma_ep_call *call)
+{
+	return rdma_ep_fail(call, -EINVAL, RDMA_EP_REASON_ADDR_SCOPE,
+			    "a link-local address needs a scope id");
 }
 
 /**
@@ -91,6 +104,8 @@ int rdma_ep_bind_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct so
 
 	if (ep->state != RDMA_EP_STATE_IDLE)
 		return rdma_ep_fail_state(call, ep, "bind");
+	if (rdma_ep_lacks_scope(addr))
+		return rdma_ep_fail_scope(call);
 	ret = rdma_bind_addr(ep->id, addr);
 	if (ret) {
 		rdma_ep_settle(ep);
@@ -160,6 +175,10 @@ int rdma_ep_resolve_locked(struct rdma_ep_call *call, struct rdma_ep *ep, struct
 
 	lockdep_assert_held(&ep->lock);
 
+	/* Bound to a link already, or being bound, the destination is there. */
+	if (src ? rdma_ep_lacks_scope(src) :
+		  !ep->id->route.addr.dev_addr.bound_dev_if && rdma_ep_lacks_scope(dst))
+		return rdma_ep_fail_scope(call);
 	ret = rdma_ep_op_begin(call, ep, RDMA_EP_OP_RESOLVE,
 			       BIT(RDMA_EP_STATE_IDLE) | BIT(RDMA_EP_STATE_BOUND),
 			       RDMA_EP_STATE_RESOLVING_ADDR, "resolve an address");

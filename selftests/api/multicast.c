@@ -321,11 +321,14 @@ TEST_F(multicast, error_ipv6)
 {
 	struct sockaddr_storage addr = my_addr(AF_INET6, 0);
 	struct sockaddr_storage group = parse("ff0e::4321:1", 0);
+	struct sockaddr_storage of_the_link = parse("ff02::4321:1", 0);
 	struct rdma_cm_id *id;
 
 	ok(rdma_create_id(self->channel, &id, NULL, RDMA_PS_UDP));
 	ok(rdma_bind_addr(id, sa(&addr)));
 	err_or_stock(EOPNOTSUPP, 524, rdma_join_multicast(id, sa(&group), NULL));
+	err_or_stock(EOPNOTSUPP, 524,
+		     rdma_join_multicast(id, sa(&of_the_link), NULL));
 	ok(rdma_destroy_id(id));
 }
 
