@@ -373,11 +373,11 @@ static int rdma_ep_disconnect_begin(struct rdma_ep *ep, bool wait, bool *send)
 		return 0;
 	case RDMA_EP_STATE_ACCEPTING:
 		/* Before a disconnect iw_cm waits for the peer, and no signal ends that. */
-		*send = ep->id && !rdma_cap_iw_cm(ep->id->device, ep->id->port_num);
-		return wait && !*send ? -EINVAL : 0;
+		*send = !wait && ep->id && !rdma_cap_iw_cm(ep->id->device, ep->id->port_num);
+		return wait ? -EINVAL : 0;
 	case RDMA_EP_STATE_RESPONDED:
-		*send = true;
-		return 0;
+		*send = !wait;
+		return wait ? -EINVAL : 0;
 	case RDMA_EP_STATE_DISCONNECTED:
 		/* If the peer went first, it waits for the reply that this sends. */
 		*send = !ep->disconnect_called;

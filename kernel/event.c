@@ -75,13 +75,17 @@ void rdma_ep_event_free(struct rdma_ep_event *ev)
 	rdma_ep_event_unalloc(more);
 }
 
-/* Put it on its endpoint's channel, after @prev, and say so. */
+/* Put it on its endpoint's channel, after @prev. */
 static void rdma_ep_event_on_channel(struct rdma_ep_event *ev, struct list_head *prev)
 {
 	struct rdma_ep_channel *channel = ev->ep->channel;
 
 	list_add(&ev->channel_node, prev);
 	WRITE_ONCE(channel->num_events, channel->num_events + 1);
+}
+
+static void rdma_ep_event_wake_channel(struct rdma_ep_channel *channel)
+{
 	wake_up_interruptible_poll(&channel->wq, EPOLLIN | EPOLLRDNORM);
 }
 
@@ -96,13 +100,15 @@ void rdma_ep_event_off_channel(struct rdma_ep_event *ev)
 	WRITE_ONCE(channel->num_events, channel->num_events - 1);
 }
 
-/* Put it on the channel, unless a waiter at the endpoint will take it. */
-static void rdma_ep_event_to_channel(struct rdma_ep_event *ev)
+/* Put it on the channel, unless a waiter at the endpoint will take it: was it put there? */
+static bool rdma_ep_event_to_channel(struct rdma_ep_event *ev)
 {
 	struct rdma_ep_channel *channel = ev->ep->channel;
 
-	if (channel && !(ev->ep->wanted & BIT(ev->type)))
-		rdma_ep_event_on_channel(ev, channel->events.prev);
+	if (!channel || ev->ep->wanted & BIT(ev->type))
+		return false;
+	rdma_ep_event_on_channel(ev, channel->events.prev);
+	return true;
 }
 
 /**
@@ -146,7 +152,8 @@ void rdma_ep_event_queue(struct rdma_ep_event *ev, u8 type, int status)
 	trace_rdma_ep_event_queued(ep->ctx->number, ep->handle, type, status);
 	if (ep->waiters)
 		wake_up_all(&ep->wq);
-	rdma_ep_event_to_channel(ev);
+	if (rdma_ep_event_to_channel(ev))
+		rdma_ep_event_wake_channel(ep->channel);
 }
 
 /* Context: the caller holds ev_lock. */
@@ -211,12 +218,16 @@ void rdma_ep_event_queue_slot(struct rdma_ep *ep, u8 type, int status)
 void rdma_ep_event_expose(struct rdma_ep *ep)
 {
 	struct rdma_ep_event *ev;
+	bool any = false;
 
 	lockdep_assert_held(&ep->ctx->ev_lock);
 
 	list_for_each_entry(ev, &ep->events, ep_node)
 		if (list_empty(&ev->channel_node))
-			rdma_ep_event_to_channel(ev);
+			any |= rdma_ep_event_to_channel(ev);
+	/* Once for all of them: there may be many, and many who watch. */
+	if (any)
+		rdma_ep_event_wake_channel(ep->channel);
 }
 
 static struct rdma_ep_event_more *rdma_ep_event_request(struct rdma_ep_event *ev)
@@ -279,8 +290,10 @@ void rdma_ep_event_untake(struct rdma_ep_taken *t)
 		if (ep->waiters)
 			wake_up_all(&ep->wq);
 		/* Also if others wait for it: put there later, it would not be the next. */
-		if (ep->channel)
+		if (ep->channel) {
 			rdma_ep_event_on_channel(ev, &ep->channel->events);
+			rdma_ep_event_wake_channel(ep->channel);
+		}
 	} else {
 		rdma_ep_count(ep->ctx, RDMA_EP_COUNT_EVENTS_DISCARDED);
 	}

@@ -27,6 +27,9 @@ struct rdma_ep_group {
 	struct rdma_ep_event_more *error_event;
 };
 
+/* An endpoint's events are moved, and its groups looked for, one by one under a lock. */
+#define RDMA_EP_MAX_GROUPS 8192
+
 static void rdma_ep_group_free(struct rdma_ep *ep, struct rdma_ep_group *group)
 {
 	rdma_ep_user_uncharge(ep->ctx->user);
@@ -128,6 +131,10 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 	if (ep->last_group == U32_MAX)
 		return rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
 				    "the endpoint has used up the handles of its groups");
+	if (ep->num_groups == RDMA_EP_MAX_GROUPS)
+		return rdma_ep_fail(call, -ENOSPC, RDMA_EP_REASON_LIMIT,
+				    "the endpoint is in %u groups, and may be in no more",
+				    RDMA_EP_MAX_GROUPS);
 
 	group = rdma_ep_group_alloc(ep, cmd->cookie, addr);
 	if (IS_ERR(group))
@@ -142,6 +149,7 @@ static int rdma_ep_join_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u8
 	}
 	cmd->out_group = group->handle;
 	list_add(&group->node, &ep->groups);
+	ep->num_groups++;
 	return 0;
 }
 
@@ -185,6 +193,7 @@ static int rdma_ep_leave_locked(struct rdma_ep_call *call, struct rdma_ep *ep, u
 				    "the same address was joined again: leave that first");
 	rdma_leave_multicast(ep->id, (struct sockaddr *)&group->addr);
 	list_del(&group->node);
+	ep->num_groups--;
 	*discarded = rdma_ep_group_discard(ep, handle);
 	rdma_ep_group_free(ep, group);
 	return 0;

@@ -247,6 +247,7 @@ struct rdma_ep_options {
  * @deadline: gives up a connect or an accept, if the user asked for it (@lock)
  * @groups: multicast groups joined (@lock)
  * @last_group: handle given out last (@lock)
+ * @num_groups: how many are in @groups (@lock)
  * @options: what the user has set (@lock)
  * @channel: where events go, or NULL (ev_lock)
  * @channel_node: on rdma_ep_channel::eps (ev_lock)
@@ -291,6 +292,7 @@ struct rdma_ep {
 	struct rdma_ep_deadline *deadline;
 	struct list_head groups;
 	u32 last_group;
+	u32 num_groups;
 	struct rdma_ep_options options;
 
 	struct rdma_ep_channel *channel;

@@ -244,7 +244,8 @@ static u32 rdma_ep_event_parts(const struct rdma_ep_taken *t)
 	case RDMA_EP_EVENT_CONNECT_REQUEST:
 		return RDMA_EP_REC_INFO | RDMA_EP_REC_INIT | attrs;
 	case RDMA_EP_EVENT_CONNECT_RESPONSE:
-		return attrs;
+		/* Only now it is known what the peer may do. */
+		return attrs ? attrs | RDMA_EP_REC_INIT : 0;
 	default:
 		return 0;
 	}

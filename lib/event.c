@@ -130,7 +130,7 @@ static enum holder event_holder(struct rdmaep_id *ep, uint64_t group,
 }
 
 /* How long to wait for an event that may have been handed to another thread */
-#define HANDED_ON_S	2
+#define HANDED_ON_S	30
 
 /**
  * rdmaep_event_wait_acked() - wait for events to be acknowledged
@@ -230,18 +230,11 @@ static int fill_request(struct rdmaep_event *evt, struct rdmaep_id *ep,
 	return 0;
 }
 
-static void fill_response(struct rdmaep_event *evt, struct rdmaep_id *ep,
-			  const struct rdma_ep_record *rec)
+static void fill_response(struct rdmaep_event *evt, struct rdmaep_id *ep)
 {
 	if (!ep->id.qp)
 		return;	/* the program will call rdma_establish() */
 
-	/* What the peer may do is known only now. */
-	if (!(rec->flags & RDMA_EP_REC_INIT))
-		ep->attr[RDMA_EP_ATTR_INIT].qp_access_flags |=
-			IBV_ACCESS_REMOTE_WRITE |
-			(rec->responder_resources ? IBV_ACCESS_REMOTE_READ |
-						   IBV_ACCESS_REMOTE_ATOMIC : 0);
 	if (!rdmaep_establish_qp(ep)) {
 		evt->event.event = RDMA_CM_EVENT_ESTABLISHED;
 	} else {
@@ -320,7 +313,7 @@ int rdmaep_event_fill(struct rdmaep_event *evt, struct rdmaep_id *ep,
 
 	switch (rec->type) {
 	case RDMA_EP_EVENT_CONNECT_RESPONSE:
-		fill_response(evt, ep, rec);
+		fill_response(evt, ep);
 		break;
 	case RDMA_EP_EVENT_REJECTED:
 		if (ep->connect_error)

@@ -472,9 +472,10 @@ TEST_F(connect, error_disconnect_unconnected)
  */
 TEST_F(connect, peer_reads)
 {
+	struct ibv_qp_attr attr, kernels = { .qp_state = IBV_QPS_INIT };
 	struct pair *p = &self->pair;
 	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
+	int mask;
 
 	p->connect_param = (struct rdma_conn_param){ .retry_count = 7 };
 	p->accept_param = (struct rdma_conn_param){
@@ -484,6 +485,10 @@ TEST_F(connect, peer_reads)
 	ASSERT_EQ(0, ibv_query_qp(p->client->qp, &attr, IBV_QP_ACCESS_FLAGS,
 				  &init));
 	EXPECT_NE(0, attr.qp_access_flags & IBV_ACCESS_REMOTE_READ);
+	/* newer kernels permit more, a flush for instance */
+	ok(rdma_init_qp_attr(p->client, &kernels, &mask));
+	if (mask & IBV_QP_ACCESS_FLAGS)	/* not with iWARP */
+		EXPECT_EQ(kernels.qp_access_flags, attr.qp_access_flags);
 }
 
 /* Of a connection that is only being made it is no error, and does nothing. */

@@ -175,7 +175,7 @@ TEST_F(rc, step_by_step)
 	EXPECT_EQ(0, rec->child);
 	EXPECT_EQ(passive.qp_num, rec->qp_num);
 	expect_data(_metadata, rec, self->data + 50, 20, RC_ACCEPT_DATA);
-	expect_attr(_metadata, rec, RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
+	expect_attr(_metadata, rec, RDMA_EP_REC_INIT | RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
 	EXPECT_EQ(RDMA_EP_STATE_RESPONDED,
 		  ep_state(_metadata, self->fd, s->active));
 
@@ -242,7 +242,7 @@ TEST_F(rc, fused)
 	EXPECT_GOOD_RECORD(&a.rec);
 	EXPECT_EVENT(CONNECT_RESPONSE, &a.rec);
 	EXPECT_EQ(a.ep, a.rec.ep);
-	expect_attr(_metadata, &a.rec, RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
+	expect_attr(_metadata, &a.rec, RDMA_EP_REC_INIT | RDMA_EP_REC_RTR | RDMA_EP_REC_RTS);
 	expect_silence(_metadata, self->fd, self->s.passive, 0);
 	expect_silence(_metadata, self->fd, a.ep, 0);
 
@@ -893,6 +893,27 @@ TEST_F(rc, disconnect)
 }
 
 /* Both at once: each end gets one DISCONNECTED */
+/* Who waits for the end of what is only being made would wait for something else */
+TEST_F(rc, disconnect_of_an_attempt)
+{
+	struct rdma_ep_conn_param param = conn_param(NULL, 0);
+	struct situation *s = &self->s;
+
+	make_request(_metadata, self->fd, s);
+	do_ok(try_accept(self->fd, s->passive, 0, &param, NULL));
+	do_err(EINVAL, STATE, try_disconnect(self->fd, s->passive,
+					     RDMA_EP_F_WAIT, &self->rec));
+	wait_event(_metadata, self->fd, s->active,
+		   RDMA_EP_EVENT_CONNECT_RESPONSE, &self->rec);
+	do_err(EINVAL, STATE, try_disconnect(self->fd, s->active,
+					     RDMA_EP_F_WAIT, &self->rec));
+	/* and nothing has come of it */
+	do_ok(try_establish(self->fd, s->active));
+	wait_event(_metadata, self->fd, s->passive, RDMA_EP_EVENT_ESTABLISHED,
+		   &self->rec);
+	do_ok(try_disconnect(self->fd, s->active, 0, NULL));
+}
+
 TEST_F(rc, disconnect_crossing)
 {
 	uint32_t end[2];

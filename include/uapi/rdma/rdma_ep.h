@@ -756,7 +756,7 @@ struct rdma_ep_listen {
  * @record_uptr: with RDMA_EP_F_WAIT: address for the event's record
  * @param: connection parameters
  *
- * Connect completes with CONNECT_RESPONSE (which carries the RTR and RTS
+ * Connect completes with CONNECT_RESPONSE (which carries the INIT, RTR and RTS
  * attributes), ESTABLISHED (datagram, iWARP), REJECTED, UNREACHABLE or
  * CONNECT_ERROR; accept completes with ESTABLISHED, CONNECT_ERROR,
  * UNREACHABLE, REJECTED or DISCONNECTED; either with DEVICE_REMOVAL if the
@@ -815,8 +815,8 @@ struct rdma_ep_reject {
  * @record_uptr: with RDMA_EP_F_WAIT: address for the event's record
  *
  * Idempotent: 0 when the peer, or an earlier call, went first. Of a connection
- * that is only being made it is 0 as well, and does nothing, or EINVAL with
- * RDMA_EP_F_WAIT.
+ * that is only being made, until ESTABLISHED, it is 0 as well, and ends nothing,
+ * or EINVAL with RDMA_EP_F_WAIT.
  * Completes with DISCONNECTED or DEVICE_REMOVAL; with DISCONNECTED and the
  * status -ETIMEDOUT after 90 s if nothing was heard. If there is
  * nothing to wait for, RDMA_EP_F_WAIT answers with RDMA_EP_EVENT_NONE. Follows
@@ -945,8 +945,8 @@ struct rdma_ep_notify {
  * @reserved: must be 0
  *
  * Completes with MULTICAST_JOIN or MULTICAST_ERROR. An address can be joined
- * several times; what was joined last is to be left first. Follows
- * rdma_join_multicast_ex(3).
+ * several times; what was joined last is to be left first. ENOSPC if the endpoint
+ * is in 8,192 groups. Follows rdma_join_multicast_ex(3).
  */
 struct rdma_ep_join {
 	struct rdma_ep_hdr hdr;
@@ -1188,8 +1188,10 @@ struct rdma_ep_query_services {
  * IORING_SETUP_IOPOLL gets EOPNOTSUPP, where the kernel tells of that.
  *
  * Destroying the endpoint ends the wait, with ECANCELED, and so does the end of
- * the ring or of the task that submitted the call. The operation goes on, as
- * after EINTR; only an endpoint that RDMA_EP_CREATE_EP was about to make is
+ * the ring or of the task that submitted the call; if the task was one thread of
+ * several, from Linux 6.7 on only when the next event comes. From then on nothing
+ * is written for the call. The operation goes on, as after EINTR, and its event
+ * is on the channel; only an endpoint that RDMA_EP_CREATE_EP was about to make is
  * destroyed. Linux has no way yet for IORING_OP_ASYNC_CANCEL to end it.
  */
 struct rdma_ep_uring_cmd {
