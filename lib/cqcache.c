@@ -25,8 +25,9 @@
 
 #include "rdmaep-internal.h"
 
-/* For each device: files and memory that nobody uses. */
+/* For each device: files, and the entries of queues, that nobody uses. */
 #define CACHE_MAX	64
+#define CACHE_MAX_CQES	16384
 
 /**
  * struct rdmaep_cached_cq - a completion queue that waits to be used
@@ -131,6 +132,7 @@ struct ibv_cq *rdmaep_cq_take(struct rdmaep_device *dev, uint32_t size,
 	if (entry) {
 		*pos = entry->next;
 		dev->num_cqs--;
+		dev->num_cqes -= entry->cq->cqe;
 	}
 	pthread_mutex_unlock(&cache_lock);
 	if (!entry)
@@ -177,11 +179,13 @@ static bool cache_add(struct rdmaep_device *dev, struct ibv_cq *cq,
 	entry->fork_count = rdmaep_fork_count;
 
 	pthread_mutex_lock(&cache_lock);
-	room = dev->num_cqs < cache_max;
+	room = dev->num_cqs < cache_max &&
+	       dev->num_cqes + cq->cqe <= CACHE_MAX_CQES;
 	if (room) {
 		entry->next = dev->cqs;
 		dev->cqs = entry;
 		dev->num_cqs++;
+		dev->num_cqes += cq->cqe;
 	}
 	pthread_mutex_unlock(&cache_lock);
 	if (!room)
@@ -263,6 +267,7 @@ bool rdmaep_cqs_flush(struct rdmaep_device *dev)
 	list = dev->cqs;
 	dev->cqs = NULL;
 	dev->num_cqs = 0;
+	dev->num_cqes = 0;
 	pthread_mutex_unlock(&cache_lock);
 
 	any = list;

@@ -187,7 +187,11 @@ RDMAEP_API int rdma_init_qp_attr(struct rdma_cm_id *id,
  * Completion queues
  */
 
-/* Descriptors of queues that nobody uses must not be what is missing. */
+/*
+ * Descriptors and locked memory of queues that nobody uses must not be what is
+ * missing.
+ */
+
 static struct ibv_comp_channel *comp_channel_create(struct rdmaep_id *ep)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(ep->id.verbs);
@@ -195,6 +199,26 @@ static struct ibv_comp_channel *comp_channel_create(struct rdmaep_id *ep)
 	if (!channel && rdmaep_cqs_flush(ep->dev))
 		channel = ibv_create_comp_channel(ep->id.verbs);
 	return channel;
+}
+
+static struct ibv_cq *cq_new(struct rdmaep_id *ep, uint32_t size,
+			     struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq = ibv_create_cq(ep->id.verbs, size, &ep->id, channel, 0);
+
+	if (!cq && rdmaep_cqs_flush(ep->dev))
+		cq = ibv_create_cq(ep->id.verbs, size, &ep->id, channel, 0);
+	return cq;
+}
+
+static struct ibv_qp *qp_new(struct rdmaep_id *ep,
+			     struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp = ibv_create_qp_ex(ep->id.verbs, attr);
+
+	if (!qp && rdmaep_cqs_flush(ep->dev))
+		qp = ibv_create_qp_ex(ep->id.verbs, attr);
+	return qp;
 }
 
 /* One completion queue with a completion channel of its own */
@@ -209,7 +233,7 @@ static int cq_create(struct rdmaep_id *ep, uint32_t size,
 		*channel = comp_channel_create(ep);
 		if (!*channel)
 			return rdmaep_fail_plain(errno);
-		*cq = ibv_create_cq(ep->id.verbs, size, &ep->id, *channel, 0);
+		*cq = cq_new(ep, size, *channel);
 	}
 	made->cq = *cq;
 	made->size = size;
@@ -413,7 +437,7 @@ RDMAEP_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 	if (id->srq && !attr->srq)
 		attr->srq = id->srq;
 
-	qp = ibv_create_qp_ex(id->verbs, attr);
+	qp = qp_new(ep, attr);
 	if (!qp) {
 		rdmaep_fail_plain(errno);
 		goto destroy_cqs;

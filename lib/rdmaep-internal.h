@@ -208,6 +208,7 @@ void rdmaep_channel_keep_own(struct rdmaep_channel *ch);
  * @max_initiator_depth: limit of the device
  * @cqs: completion queues that are kept, see cqcache.c
  * @num_cqs: how many
+ * @num_cqes: entries of all of them
  */
 struct rdmaep_device {
 	struct rdmaep_device *next;
@@ -224,6 +225,7 @@ struct rdmaep_device {
 	uint8_t max_initiator_depth;
 	struct rdmaep_cached_cq *cqs;
 	unsigned int num_cqs;
+	unsigned int num_cqes;
 };
 
 void rdmaep_device_lock(bool lock);

@@ -86,6 +86,23 @@ TEST_F(cache, is_bounded)
 	EXPECT_GE(files + 80, count_fds());
 }
 
+/* Long ones lock memory that the program may need itself */
+TEST_F(cache, is_bounded_in_entries)
+{
+	struct rdma_cm_id *ids[20];
+	int files, i;
+
+	rdma_destroy_ep(self->id);
+	files = count_fds();
+	self->attr.cap.max_send_wr = self->attr.cap.max_recv_wr = 4000;
+	for (i = 0; i < 20; i++)
+		ids[i] = make();
+	for (i = 0; i < 20; i++)
+		rdma_destroy_ep(ids[i]);
+	/* a channel each of the ids, and of at most four queues */
+	EXPECT_GE(files + 20 + 4, count_fds());
+}
+
 TEST_F(cache, other_size)
 {
 	struct ibv_cq *recv = self->id->recv_cq;
