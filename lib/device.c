@@ -137,6 +137,17 @@ free_device:
 	return NULL;
 }
 
+/*
+ * Has the kernel taken the device out of the open file? Then the removal does not
+ * wait for it to be closed.
+ */
+static bool device_is_detached(const struct rdmaep_device *dev)
+{
+	struct ibv_device_attr attr;
+
+	return ibv_query_device(dev->verbs, &attr) == EIO;
+}
+
 static void device_close(struct rdmaep_device *dev)
 {
 	struct rdmaep_device **pos;
@@ -151,7 +162,9 @@ static void device_close(struct rdmaep_device *dev)
 		ibv_dealloc_pd(dev->pd);
 	if (dev->xrcd)
 		ibv_close_xrcd(dev->xrcd);
-	ibv_close_device(dev->verbs);
+	/* What the program has made there itself is not gone yet. */
+	if (!device_is_detached(dev))
+		ibv_close_device(dev->verbs);
 	if (dev->sysfs_fd >= 0)
 		close(dev->sysfs_fd);
 	free(dev);

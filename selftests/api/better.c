@@ -469,18 +469,80 @@ TEST_F(better, unusable_device_is_skipped)
 			    "rdma link del xrxe; ip link del x0"));
 }
 
+static bool detached;
+
+/* As if the driver did not wait for user space; soft-RoCE's does */
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	int (*real)(struct ibv_context *, struct ibv_device_attr *) =
+		dlsym(RTLD_NEXT, "ibv_query_device");
+
+	return detached ? EIO : real(context, attr);
+}
+
+static struct rdma_cm_id *_extra_id(struct __test_metadata *_metadata,
+				    struct rdma_event_channel *channel)
+{
+	struct sockaddr_storage addr = parse("10.99.0.1", 0);
+	long end = now_ms() + SOON_MS;
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, extra_device("rdma link add xrxe type rxe netdev x0"));
+	ok(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	/* Its GIDs appear a little later. */
+	while (rdma_bind_addr(id, sa(&addr))) {
+		ASSERT_LT(now_ms(), end) {
+			TH_LOG("errno %d", errno);
+		}
+		sleep_ms(50);
+		ok(rdma_destroy_id(id));
+		ok(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	}
+	ASSERT_NE(NULL, id->verbs);
+	EXPECT_STREQ("xrxe", ibv_get_device_name(id->verbs->device));
+	return id;
+}
+
+#define extra_id(channel)	_extra_id(_metadata, channel)
+
+static void _extra_id_goes(struct __test_metadata *_metadata,
+			   struct rdma_event_channel *channel,
+			   struct rdma_cm_id *id)
+{
+	struct rdma_cm_event *event;
+
+	ASSERT_EQ(0, system("rdma link del xrxe & :"));
+	event = get_event(channel, RDMA_CM_EVENT_DEVICE_REMOVAL);
+	EXPECT_EQ(id, event->id);
+	ok(rdma_ack_cm_event(event));
+	if (id->qp)
+		rdma_destroy_qp(id);
+	ok(rdma_destroy_id(id));
+}
+
+#define extra_id_goes(channel, id)	_extra_id_goes(_metadata, channel, id)
+
+static void _extra_device_is_gone(struct __test_metadata *_metadata)
+{
+	long end = now_ms() + SOON_MS;
+
+	while (!access("/sys/class/infiniband/xrxe", F_OK)) {
+		ASSERT_LT(now_ms(), end);
+		sleep_ms(50);
+	}
+}
+
+#define extra_device_is_gone()	_extra_device_is_gone(_metadata)
+
 /*
  * librdmacm keeps a device open for the life of the process: "rdma link del"
  * does not return, and a new device of the same name cannot be used.
  */
 TEST_F(better, removed_device_comes_back)
 {
-	struct sockaddr_storage addr = parse("10.99.0.1", 0);
-	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_RC);
+	struct ibv_qp_init_attr attr;
 	struct rdma_event_channel *channel;
-	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
-	long end;
 	int i;
 
 	not_on_stock("the device is dead for ever");
@@ -489,39 +551,50 @@ TEST_F(better, removed_device_comes_back)
 	channel = rdma_create_event_channel();
 	ASSERT_NE(NULL, channel);
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, extra_device("rdma link add xrxe type rxe netdev x0"));
-		ok(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
-		/* Its GIDs appear a little later. */
-		end = now_ms() + SOON_MS;
-		while (rdma_bind_addr(id, sa(&addr))) {
-			ASSERT_LT(now_ms(), end) {
-				TH_LOG("errno %d", errno);
-			}
-			sleep_ms(50);
-			ok(rdma_destroy_id(id));
-			ok(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
-		}
-		ASSERT_NE(NULL, id->verbs);
-		EXPECT_STREQ("xrxe", ibv_get_device_name(id->verbs->device));
+		id = extra_id(channel);
 		attr = qp_attr(IBV_QPT_RC);
 		ok(rdma_create_qp(id, NULL, &attr));
-
-		ASSERT_EQ(0, system("rdma link del xrxe & :"));
-		event = get_event(channel, RDMA_CM_EVENT_DEVICE_REMOVAL);
-		EXPECT_EQ(id, event->id);
-		ok(rdma_ack_cm_event(event));
-		rdma_destroy_qp(id);
-		ok(rdma_destroy_id(id));
-		end = now_ms() + SOON_MS;
-		while (!access("/sys/class/infiniband/xrxe", F_OK)) {
-			ASSERT_LT(now_ms(), end);
-			sleep_ms(50);
-		}
+		extra_id_goes(channel, id);
+		extra_device_is_gone();
 	}
 	rdma_destroy_event_channel(channel);
 	ASSERT_EQ(0, system("ip link del x0"));
 	/* The other device has not noticed. */
 	pair_connect(&self->pair);
+}
+
+/* What a program has made by itself in id->verbs it may destroy after the id */
+TEST_F(better, removed_device_with_own_objects)
+{
+	struct rdma_event_channel *channel;
+	struct ibv_context *verbs;
+	static char buf[4096];
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	not_on_stock("the device is open for ever");
+	if (variant->family != AF_INET)
+		return;
+	channel = rdma_create_event_channel();
+	ASSERT_NE(NULL, channel);
+	id = extra_id(channel);
+	verbs = id->verbs;
+	pd = ibv_alloc_pd(verbs);
+	ASSERT_NE(NULL, pd);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	ASSERT_NE(NULL, mr);
+
+	detached = true;
+	extra_id_goes(channel, id);
+	detached = false;
+	EXPECT_EQ(0, ibv_dereg_mr(mr));
+	EXPECT_EQ(0, ibv_dealloc_pd(pd));
+	/* which soft-RoCE's removal waits for */
+	EXPECT_EQ(0, ibv_close_device(verbs));
+	extra_device_is_gone();
+	rdma_destroy_event_channel(channel);
+	ASSERT_EQ(0, system("ip link del x0"));
 }
 
 /*
