@@ -474,8 +474,7 @@ static bool detached;
 /* As if the driver did not wait for user space; soft-RoCE's does */
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	int (*real)(struct ibv_context *, struct ibv_device_attr *) =
-		dlsym(RTLD_NEXT, "ibv_query_device");
+	__typeof__(&ibv_query_device) real = dlsym(RTLD_NEXT, "ibv_query_device");
 
 	return detached ? EIO : real(context, attr);
 }
