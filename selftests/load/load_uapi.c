@@ -519,7 +519,7 @@ static int offend(enum offence offence, long *made)
 			ret = try_create_channel(fd, 0, &chan);
 			break;
 		case GROUPS:
-			if (!*made)
+			if (*made % 8192 == 0)	/* it may be in no more */
 				ret = try_create(fd, PS_UDP, -1, 0, &ep) ?:
 				      try_bind(fd, ep, &host, NULL);
 			if (!ret)
@@ -578,6 +578,29 @@ TEST_F(offender, harms_nobody_else)
 	for (i = 0; i < 100 && read_group("memory.current") > 2 << 20; i++)
 		usleep(100000);
 	EXPECT_GT(100, i) TH_LOG("%ld bytes are still charged", read_group("memory.current"));
+}
+
+/* An endpoint is in so many groups, and may leave one to join another */
+TEST(groups_of_an_endpoint)
+{
+	union test_addr host = host_addr(AF_INET, 0), addr = make_addr("239.7.7.7", 0);
+	struct test_ctx ctx;
+	uint32_t ep, group, last = 0;
+	int n = 0, ret;
+
+	ctx_open(_metadata, &ctx);
+	do_ok(try_create(ctx.fd, PS_UDP, -1, 0, &ep));
+	do_ok(try_bind(ctx.fd, ep, &host, NULL));
+	while (!(ret = try_join(ctx.fd, ep, 0, &addr, 0, &group))) {
+		last = group;
+		n++;
+	}
+	EXPECT_EQ(-ENOSPC, ret);
+	EXPECT_EQ(RDMA_EP_REASON_LIMIT, ep_reason.code);
+	EXPECT_EQ(8192, n);
+	do_ok(try_leave(ctx.fd, ep, last, NULL));
+	do_ok(try_join(ctx.fd, ep, 0, &addr, 0, &group));
+	ctx_close(_metadata, &ctx);
 }
 
 TEST_HARNESS_MAIN

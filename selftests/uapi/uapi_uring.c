@@ -629,6 +629,11 @@ static void make_waiting(struct __test_metadata *_metadata, int fd, int *chan,
 	do_ok(try_create(fd, PS_TCP, *chan, 0, ep));
 }
 
+/*
+ * A ring gives back what its requests have kept, the file too, when it comes to it:
+ * where one ends with requests, ctx.closed_later says so.
+ */
+
 /* Whose ring has ended has no use for an answer, and may have none for the memory */
 static void make_untouched(void *buf, size_t size)
 {
@@ -653,6 +658,7 @@ TEST_F(uring, the_ring_ends)
 	uint32_t ep;
 	int chan;
 
+	self->ctx.closed_later = true;
 	make_waiting(_metadata, self->fd, &chan, &ep);
 	wait = wait_arg(ep, &self->rec);
 	pend(_metadata, &self->ring, self->fd, &wait);
@@ -682,6 +688,7 @@ TEST_F(uring, the_ring_ends_with_an_event)
 
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SINGLE_ISSUER |
 						   IORING_SETUP_DEFER_TASKRUN));
+	self->ctx.closed_later = true;
 	make_waiting(_metadata, self->fd, &chan, &ep);
 	wait = wait_arg(ep, &self->rec);
 	pend(_metadata, &ring, self->fd, &wait);
@@ -740,12 +747,14 @@ static void thread_ends(struct __test_metadata *_metadata, int fd,
 
 TEST_F(uring, the_thread_ends)
 {
+	self->ctx.closed_later = true;
 	thread_ends(_metadata, self->fd, 0);
 }
 
 /* Nobody is left who could ask for its answers */
 TEST_F(uring, the_thread_of_a_deferred_ring_ends)
 {
+	self->ctx.closed_later = true;
 	thread_ends(_metadata, self->fd, IORING_SETUP_SINGLE_ISSUER |
 					 IORING_SETUP_DEFER_TASKRUN);
 }
@@ -1050,7 +1059,6 @@ TEST_F(uring, many_from_sqpoll)
 	ring_close(&self->ring, &self->ring_open);
 	ASSERT_EQ(0, io_uring_queue_init_params(ENTRIES, &self->ring, &params));
 	self->ring_open = true;
-	/* its thread gives the file back when it comes to it */
 	self->ctx.closed_later = true;
 	connect_many(_metadata, self->fd, &self->ring, &self->s, many(50));
 }
