@@ -176,34 +176,35 @@ TEST_F(resolve, link_local)
 		  rdma_get_peer_addr(self->id))->sin6_scope_id);
 }
 
-/* Two hosts give their links different names: an address that was sent has no scope. */
-TEST_F(resolve, link_local_from_a_bound_id)
+/*
+ * Two hosts give their links different names: an address that was sent has no
+ * scope. The source tells the link, bound to before or given with it.
+ */
+static void without_scope(struct __test_metadata *_metadata,
+			  FIXTURE_DATA(resolve) *self, bool bind)
 {
 	struct sockaddr_storage src, dst;
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&dst;
 
-	if (variant->family != AF_INET6)
-		return;
 	ASSERT_TRUE(link_local(&src, 0));
 	ASSERT_TRUE(link_local(&dst, 7471));
-	sin6->sin6_scope_id = 0;
-	ok(rdma_bind_addr(self->id, sa(&src)));
-	ok(rdma_resolve_addr(self->id, NULL, sa(&dst), RESOLVE_MS));
+	((struct sockaddr_in6 *)&dst)->sin6_scope_id = 0;
+	if (bind)
+		ok(rdma_bind_addr(self->id, sa(&src)));
+	ok(rdma_resolve_addr(self->id, bind ? NULL : sa(&src), sa(&dst),
+			     RESOLVE_MS));
 	completes(RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+TEST_F(resolve, link_local_from_a_bound_id)
+{
+	if (variant->family == AF_INET6)
+		without_scope(_metadata, self, true);
 }
 
 TEST_F(resolve, link_local_with_a_source)
 {
-	struct sockaddr_storage src, dst;
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&dst;
-
-	if (variant->family != AF_INET6)
-		return;
-	ASSERT_TRUE(link_local(&src, 0));
-	ASSERT_TRUE(link_local(&dst, 7471));
-	sin6->sin6_scope_id = 0;
-	ok(rdma_resolve_addr(self->id, sa(&src), sa(&dst), RESOLVE_MS));
-	completes(RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (variant->family == AF_INET6)
+		without_scope(_metadata, self, false);
 }
 
 TEST_F(resolve, error_no_route)
