@@ -807,6 +807,7 @@ TEST_F(uring, kill_9)
 	char byte;
 	pid_t pid;
 
+	self->ctx.closed_later = true;
 	make_listener(_metadata, self->fd, &self->s, 1024);
 	make_waiting(_metadata, self->fd, &chan, &self->s.active);
 	ASSERT_EQ(0, host_netdev_arp(true));
@@ -881,12 +882,14 @@ static void exec_ends_waits(struct __test_metadata *_metadata, int fd,
 
 TEST_F(uring, exec)
 {
+	self->ctx.closed_later = true;
 	exec_ends_waits(_metadata, self->fd, &self->rec, 0);
 }
 
 /* The thread that has submitted belongs to the ring, and ends with it */
 TEST_F(uring, exec_with_sqpoll)
 {
+	self->ctx.closed_later = true;
 	exec_ends_waits(_metadata, self->fd, &self->rec, IORING_SETUP_SQPOLL);
 }
 
