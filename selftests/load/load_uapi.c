@@ -386,7 +386,7 @@ TEST_F(group, charges)
 TEST_F(group, requests)
 {
 	const long before = counter("backlog_overflows");
-	const int all = 1600, first = 200;	/* of them with room enough */
+	const int all = 1000, first = 200;	/* of them with room enough */
 	struct rdma_ep_conn_param param;
 	int told[2], refused = 0, status, i;
 	long charged, requests = 0;
@@ -426,8 +426,7 @@ TEST_F(group, requests)
 			usleep(10000);
 		charged = number_in(GROUP "/memory.stat", "slab_unreclaimable") - charged;
 		printf("# a request: %ld bytes are charged\n", charged / first);
-		/* the endpoint and the event; what a processor keeps in stock is not told */
-		EXPECT_LE(450, charged / first);
+		EXPECT_LE(600, charged / first);
 		/*
 		 * Else the kernel would find room in what can be reclaimed. It also has
 		 * a stock of a quarter of a MiB for each processor.

@@ -17,8 +17,8 @@ ENDLESS=
 on_library() {
 	[ ! -e /dev/infiniband/rdma_ep ] || export LD_LIBRARY_PATH=$BUILD/lib/compat
 	export LD_DEBUG=files LD_DEBUG_OUTPUT=$WORK/ld
-	# SIGTERM is passed on: what is still to end may take some 10 s, and more on a busy machine.
-	exec timeout -k 60 $((${LIMIT:-90} * SLOW)) "$@"
+	# Destroying what a device keeps takes some 10 s.
+	exec timeout -k 20 $((${LIMIT:-90} * SLOW)) "$@"
 }
 
 # program COMMAND...: with its output in $WORK/log
