@@ -373,10 +373,10 @@ static int rdma_ep_disconnect_begin(struct rdma_ep *ep, bool wait, bool *send)
 		return 0;
 	case RDMA_EP_STATE_ACCEPTING:
 		/* Before a disconnect iw_cm waits for the peer, and no signal ends that. */
-		*send = !wait && ep->id && !rdma_cap_iw_cm(ep->id->device, ep->id->port_num);
+		*send = ep->id && !rdma_cap_iw_cm(ep->id->device, ep->id->port_num);
 		return wait ? -EINVAL : 0;
 	case RDMA_EP_STATE_RESPONDED:
-		*send = !wait;
+		*send = true;
 		return wait ? -EINVAL : 0;
 	case RDMA_EP_STATE_DISCONNECTED:
 		/* If the peer went first, it waits for the reply that this sends. */

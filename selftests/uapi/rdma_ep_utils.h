@@ -974,7 +974,11 @@ struct test_ctx {
 	struct leak_count before;
 	struct rdma_ep_test_count objects;
 	unsigned int kept;	/* ib_cm_kept() */
-	bool closed_later;	/* close() may not be the last that refers to the file */
+	/*
+	 * A ring that ends with requests gives back what they have kept, the file
+	 * too, when it comes to it: close() may not be the last.
+	 */
+	bool closed_later;
 };
 
 static inline int open_ep(void)

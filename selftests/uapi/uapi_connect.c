@@ -892,7 +892,6 @@ TEST_F(rc, disconnect)
 	}
 }
 
-/* Both at once: each end gets one DISCONNECTED */
 /* Who waits for the end of what is only being made would wait for something else */
 TEST_F(rc, disconnect_of_an_attempt)
 {
@@ -914,6 +913,7 @@ TEST_F(rc, disconnect_of_an_attempt)
 	do_ok(try_disconnect(self->fd, s->active, 0, NULL));
 }
 
+/* Both at once: each end gets one DISCONNECTED */
 TEST_F(rc, disconnect_crossing)
 {
 	uint32_t end[2];

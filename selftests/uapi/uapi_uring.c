@@ -629,11 +629,6 @@ static void make_waiting(struct __test_metadata *_metadata, int fd, int *chan,
 	do_ok(try_create(fd, PS_TCP, *chan, 0, ep));
 }
 
-/*
- * A ring gives back what its requests have kept, the file too, when it comes to it:
- * where one ends with requests, ctx.closed_later says so.
- */
-
 /* Whose ring has ended has no use for an answer, and may have none for the memory */
 static void make_untouched(void *buf, size_t size)
 {
@@ -725,21 +720,22 @@ static void *start_waiting(void *arg)
 	return NULL;
 }
 
-static void thread_ends(struct __test_metadata *_metadata, int fd,
+static void thread_ends(struct __test_metadata *_metadata, struct test_ctx *ctx,
 			unsigned int flags)
 {
-	struct waiter w = { .fd = fd, .flags = flags };
+	struct waiter w = { .fd = ctx->fd, .flags = flags };
 	pthread_t thread;
 	uint32_t ep;
 	int chan;
 
-	make_waiting(_metadata, fd, &chan, &ep);
+	ctx->closed_later = true;
+	make_waiting(_metadata, ctx->fd, &chan, &ep);
 	w.wait = wait_arg(ep, &w.rec);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, start_waiting, &w));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	ASSERT_EQ(1, w.ret);
 	make_untouched(&w.rec, sizeof(w.rec));
-	EXPECT_TRUE(wait_has_ended(fd, ep, chan));
+	EXPECT_TRUE(wait_has_ended(ctx->fd, ep, chan));
 	EXPECT_TRUE(is_untouched(&w.rec, sizeof(w.rec)));
 	io_uring_queue_exit(&w.ring);
 	close(chan);
@@ -747,16 +743,14 @@ static void thread_ends(struct __test_metadata *_metadata, int fd,
 
 TEST_F(uring, the_thread_ends)
 {
-	self->ctx.closed_later = true;
-	thread_ends(_metadata, self->fd, 0);
+	thread_ends(_metadata, &self->ctx, 0);
 }
 
 /* Nobody is left who could ask for its answers */
 TEST_F(uring, the_thread_of_a_deferred_ring_ends)
 {
-	self->ctx.closed_later = true;
-	thread_ends(_metadata, self->fd, IORING_SETUP_SINGLE_ISSUER |
-					 IORING_SETUP_DEFER_TASKRUN);
+	thread_ends(_metadata, &self->ctx, IORING_SETUP_SINGLE_ISSUER |
+					   IORING_SETUP_DEFER_TASKRUN);
 }
 
 /* A process with waits of all kinds; does not return */
@@ -853,20 +847,22 @@ static void child_execs(int fd, struct rdma_ep_wait *wait, unsigned int flags)
 }
 
 /* Old kernels wait in execve(2) for what the ring has under way */
-static void exec_ends_waits(struct __test_metadata *_metadata, int fd,
-			    struct rdma_ep_record *rec, unsigned int flags)
+static void exec_ends_waits(struct __test_metadata *_metadata,
+			    struct test_ctx *ctx, struct rdma_ep_record *rec,
+			    unsigned int flags)
 {
 	struct rdma_ep_wait wait;
 	int chan, status, i;
 	uint32_t ep;
 	pid_t pid, ended = 0;
 
-	make_waiting(_metadata, fd, &chan, &ep);
+	ctx->closed_later = true;
+	make_waiting(_metadata, ctx->fd, &chan, &ep);
 	wait = wait_arg(ep, rec);
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
-		child_execs(fd, &wait, flags);
+		child_execs(ctx->fd, &wait, flags);
 	for (i = 0; !ended && i < END_MS / 10; i++) {
 		usleep(10000);
 		ended = waitpid(pid, &status, WNOHANG);
@@ -876,21 +872,19 @@ static void exec_ends_waits(struct __test_metadata *_metadata, int fd,
 		kill(pid, SIGKILL);
 	else
 		EXPECT_EQ(0, status);
-	EXPECT_TRUE(wait_has_ended(fd, ep, chan));
+	EXPECT_TRUE(wait_has_ended(ctx->fd, ep, chan));
 	close(chan);
 }
 
 TEST_F(uring, exec)
 {
-	self->ctx.closed_later = true;
-	exec_ends_waits(_metadata, self->fd, &self->rec, 0);
+	exec_ends_waits(_metadata, &self->ctx, &self->rec, 0);
 }
 
 /* The thread that has submitted belongs to the ring, and ends with it */
 TEST_F(uring, exec_with_sqpoll)
 {
-	self->ctx.closed_later = true;
-	exec_ends_waits(_metadata, self->fd, &self->rec, IORING_SETUP_SQPOLL);
+	exec_ends_waits(_metadata, &self->ctx, &self->rec, IORING_SETUP_SQPOLL);
 }
 
 /* The request keeps the context; when the ring ends, both go */
